@@ -1,0 +1,43 @@
+"""StreamBatch: a batch of streams as index tensors. No pixels, no model.
+
+Shape legend: B = streams, M = tasks of a stream, T = demos of a task, Q = queries of a task, N = ways,
+U = distinct images of the batch.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """The same position of all B streams: what is shown there and what is asked about it."""
+
+    source: int
+    """Which image set (position in the sampler's list) this task was drawn from; -1 = a mixture."""
+    demos: torch.Tensor
+    """int64 [B, T], positions in `StreamBatch.pool`, in the order they are shown."""
+    demo_labels: torch.Tensor
+    """int64 [B, T]."""
+    queries: torch.Tensor
+    """int64 [B, Q], positions in `StreamBatch.pool`. Never an image that is a demo of the same stream."""
+    query_labels: torch.Tensor
+    """int64 [B, Q]."""
+    first: torch.Tensor | None = None
+    """int64 [B, N]: one further demo per class, for the 1-shot auxiliary term; None when not asked for."""
+    first_labels: torch.Tensor | None = None
+    """int64 [B, N]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamBatch:
+    """B streams of M tasks. Lengths may differ between tasks, not between the streams of a batch."""
+
+    pool: torch.Tensor
+    """int64 [U]: the distinct images of the batch, each encoded once. Value = offset of its set in the
+    sampler's concatenated index space + row in that set."""
+    pool_classes: torch.Tensor
+    """int64 [U]: class of each pool image, unique over all sets (for the prototype loss)."""
+    tasks: tuple[Task, ...]
+    n_outputs: int
+    """Labels lie in [0, n_outputs)."""

@@ -1,0 +1,25 @@
+"""What can go wrong, said so that a person can act on it.
+
+Every error a user can cause derives from `AutoclError`. Its message names the offending value, where it
+came from, and the remedy. The command line prints it in one line and exits with status 2.
+"""
+
+
+class AutoclError(Exception):
+    """Base of all errors that autocl raises on purpose."""
+
+
+class InputError(AutoclError, ValueError):
+    """An argument has the wrong shape, type, range or content. Nothing was changed."""
+
+
+class FileError(AutoclError, OSError):
+    """A file is missing, damaged, of another format, or belongs to something else."""
+
+
+class DataError(AutoclError):
+    """A data set cannot be found, downloaded, read or split as asked."""
+
+
+class TrainingError(AutoclError):
+    """Meta-training cannot start or go on."""
