@@ -1,0 +1,85 @@
+"""Conv-4: the four-block convolutional encoder of the few-shot literature, as the paper uses it.
+
+Shape legend: n = images, C = input channels, F = filters, H, W = pixels.
+"""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from autocl.encoders.base import Encoder
+from autocl.errors import InputError
+
+Norm = Literal["instance", "batch", "none"]
+N_BLOCKS = 4
+
+
+class Conv4(Encoder):
+    """Four blocks of conv 3×3 → norm → max-pool 2×2 → dropout → ReLU, flattened.
+
+    Each block halves the image, rounding down, so 32×32 ends at 2×2 and 28×28 at 1×1. Instance norm sees
+    one image at a time: an image's features do not depend on what else is in the batch.
+
+    Args:
+        channels: C, input channels.
+        height: H; at least 16.
+        width: W; at least 16.
+        filters: F, channels of every block.
+        norm: "instance" (the paper's; affine, no running statistics), "batch" or "none".
+        dropout: rate, elementwise, after each max-pool.
+
+    Example:
+        >>> encoder = Conv4(channels=3, height=32, width=32)
+        >>> encoder(torch.zeros(5, 3, 32, 32)).shape, sum(p.numel() for p in encoder.parameters())
+        (torch.Size([5, 128]), 28896)
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        height: int,
+        width: int,
+        filters: int = 32,
+        norm: Norm = "instance",
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        smallest = 2**N_BLOCKS
+        if min(height, width) < smallest:
+            raise InputError(
+                f"Conv-4 halves an image {N_BLOCKS} times and needs at least {smallest}×{smallest} pixels, "
+                f"got {height}×{width}: resize the images or choose another encoder"
+            )
+        self.n_features = filters * (height // smallest) * (width // smallest)
+        self.blocks = nn.Sequential(
+            *(_block(channels if i == 0 else filters, filters, norm, dropout) for i in range(N_BLOCKS))
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Features of images.
+
+        Args:
+            x: [n, C, H, W].
+
+        Returns:
+            [n, n_features], in the order (filter, row, column).
+        """
+        features: torch.Tensor = self.blocks(x)
+        return features.flatten(1)
+
+
+def _block(channels: int, filters: int, norm: Norm, dropout: float) -> nn.Sequential:
+    norms: dict[Norm, nn.Module] = {
+        "instance": nn.InstanceNorm2d(filters, affine=True),
+        "batch": nn.BatchNorm2d(filters),
+        "none": nn.Identity(),
+    }
+    return nn.Sequential(
+        nn.Conv2d(channels, filters, 3, padding=1),
+        norms[norm],
+        nn.MaxPool2d(2),
+        nn.Dropout(dropout),
+        nn.ReLU(),
+    )

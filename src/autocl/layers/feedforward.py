@@ -1,0 +1,49 @@
+"""FeedForward: the two-layer block between the layers that have a state.
+
+Shape legend: B = streams, T = tokens, C = model width.
+"""
+
+import torch
+from torch import nn
+
+
+class FeedForward(nn.Module):
+    """Pre-norm residual block: h + dropout(W2 dropout(relu(W1 LayerNorm(h)))). It keeps no state.
+
+    Args:
+        width: C.
+        inner: width between the two linear maps.
+        dropout: rate, after the activation and on the block's output.
+
+    Example:
+        >>> layer = FeedForward(width=8, inner=16)
+        >>> h, state = layer(torch.zeros(2, 5, 8), layer.initial_state(2))
+        >>> h.shape, state
+        (torch.Size([2, 5, 8]), {})
+    """
+
+    def __init__(self, *, width: int, inner: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, inner),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(inner, width),
+            nn.Dropout(dropout),
+        )
+
+    def initial_state(self, batch: int) -> dict[str, torch.Tensor]:
+        """The empty state: nothing here depends on the past."""
+        return {}
+
+    def forward(
+        self, h: torch.Tensor, state: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Transforms each token of h [B, T, C] on its own."""
+        return h + self.net(h), state
+
+    def read(self, h: torch.Tensor, state: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Transforms queries h [B, Q, C] exactly as `forward` transforms demos."""
+        out: torch.Tensor = h + self.net(h)
+        return out
