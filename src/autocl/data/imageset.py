@@ -3,6 +3,8 @@
 Shape legend: n = images, C = channels, H, W = pixels, K = classes.
 """
 
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,19 @@ import numpy.typing as npt
 import torch
 
 from autocl.errors import InputError
+
+Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+"""float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
+
+
+def content_hash(
+    images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]
+) -> str:
+    """SHA-256 over shape, pixels, class boundaries and class names."""
+    digest = hashlib.sha256(repr((images.shape, tuple(classes))).encode())
+    digest.update(np.ascontiguousarray(starts, dtype="<i8"))
+    digest.update(np.ascontiguousarray(images))
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,6 +58,10 @@ class ImageSet:
     """SHA-256 of content (images, starts, classes): two sets are the same data iff these agree."""
     licence: str = ""
     citation: str = ""
+    order: npt.NDArray[np.int64] | None = None
+    """[n]: position of each row in the file it was read from; rises within a class. None: unknown."""
+    notes: str = ""
+    """What a reader of results must know about this copy of the data, e.g. that it is only a part."""
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
@@ -61,6 +80,16 @@ class ImageSet:
                 f"image set {self.name!r}: starts must rise from 0 to {len(self.images)} "
                 f"with one entry more than the {len(self.classes)} classes"
             )
+        if not len(self.mean) == len(self.std) == self.images.shape[1]:
+            raise InputError(
+                f"image set {self.name!r}: mean {self.mean} and std {self.std} must have one value for each "
+                f"of the {self.images.shape[1]} channels"
+            )
+        if self.order is not None and self.order.shape != (len(self.images),):
+            raise InputError(
+                f"image set {self.name!r}: order must have one entry for each of the {len(self.images)} "
+                f"images, got shape {list(self.order.shape)}"
+            )
 
     @property
     def n_classes(self) -> int:
@@ -72,26 +101,45 @@ class ImageSet:
         """Images per class, [K]."""
         return np.diff(self.starts)
 
-    def take(self, index: torch.Tensor, *, channels: int | None = None) -> torch.Tensor:
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Class number of each row, [n]."""
+        return np.repeat(np.arange(self.n_classes, dtype=np.int64), self.counts)
+
+    def take(
+        self,
+        index: torch.Tensor,
+        *,
+        channels: int | None = None,
+        augment: Augmentation | None = None,
+        generator: torch.Generator | None = None,
+    ) -> torch.Tensor:
         """Normalised float32 images for a tensor of row numbers.
 
         Args:
             index: int64, any shape [...].
             channels: number of channels wanted; a one-channel set is repeated. Default: as stored.
+            augment: changes the pixels, scaled to [0, 1], before they are normalised.
+            generator: source of the augmentation's randomness; needed with `augment`.
 
         Returns:
             float32 [..., channels, H, W].
         """
+        have = self.images.shape[1]
+        if channels is not None and channels != have and have != 1:
+            raise InputError(
+                f"image set {self.name!r} has {have} channels and cannot give {channels}: "
+                f"load it with channels={channels}"
+            )
+        if augment is not None and generator is None:
+            raise InputError("take(augment=…) needs generator=…: augmentation is random and must be seeded")
         rows = torch.from_numpy(self.images[index.reshape(-1).numpy()])
+        x = rows.to(torch.float32).div_(255.0)
+        if augment is not None and generator is not None:
+            x = augment(x, generator)
         mean = torch.tensor(self.mean).view(-1, 1, 1)
         std = torch.tensor(self.std).view(-1, 1, 1)
-        x = rows.to(torch.float32).div_(255.0).sub_(mean).div_(std)
-        have = x.shape[1]
+        x = (x - mean).div_(std)
         if channels is not None and channels != have:
-            if have != 1:
-                raise InputError(
-                    f"image set {self.name!r} has {have} channels and cannot give {channels}: "
-                    "load it with channels=1 first"
-                )
             x = x.expand(-1, channels, -1, -1)
         return x.reshape(*index.shape, *x.shape[1:])
