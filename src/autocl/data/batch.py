@@ -20,7 +20,8 @@ class Task:
     demo_labels: torch.Tensor
     """int64 [B, T]."""
     queries: torch.Tensor
-    """int64 [B, Q], positions in `StreamBatch.pool`. Never an image that is a demo of the same stream."""
+    """int64 [B, Q], positions in `StreamBatch.pool`. Never an image that is a demo of the same task; nor of
+    the same stream, unless its tasks draw their classes independently of each other (the paper)."""
     query_labels: torch.Tensor
     """int64 [B, Q]."""
     first: torch.Tensor | None = None
@@ -34,10 +35,12 @@ class StreamBatch:
     """B streams of M tasks. Lengths may differ between tasks, not between the streams of a batch."""
 
     pool: torch.Tensor
-    """int64 [U]: the distinct images of the batch, each encoded once. Value = offset of its set in the
-    sampler's concatenated index space + row in that set."""
+    """int64 [U]: the distinct images of the batch, each encoded once, grouped by set. Value = offset of its
+    set in the sampler's concatenated index space + row in that set."""
     pool_classes: torch.Tensor
     """int64 [U]: class of each pool image, unique over all sets (for the prototype loss)."""
     tasks: tuple[Task, ...]
     n_outputs: int
     """Labels lie in [0, n_outputs)."""
+    step: int = 0
+    """The sampler's step that this is, or is a part of."""

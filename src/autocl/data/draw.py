@@ -1,0 +1,137 @@
+"""Where a stream's images come from: whole sets or a pool, and drawing from them without replacement.
+
+Shape legend: B = streams, T = demos and Q = queries of a task, N = ways, R = rows of a draw,
+K = classes a source offers, U = images of a pool.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autocl.data.imageset import ImageSet
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """Classes on offer; the images of class c are numbers first[c], …, first[c] + count[c] - 1."""
+
+    first: IntArray
+    """[K]."""
+    count: IntArray
+    """[K]."""
+
+    def classes(self, rng: np.random.Generator, rows: int, k: int) -> IntArray:
+        """k different classes for each row, [rows, k]."""
+        return distinct(rng, np.full(rows, len(self.first)), k)
+
+    def images(self, rng: np.random.Generator, classes: IntArray, k: int) -> IntArray:
+        """k different images of each class: [...] -> [..., k], in random order."""
+        flat = classes.reshape(-1)
+        chosen = self.first[flat, None] + distinct(rng, self.count[flat], k)
+        return chosen.reshape(*classes.shape, k)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """The images of a step that all its streams are cut from."""
+
+    sources: dict[int, Source]
+    """Set number -> what it contributes, numbered by position in `images`."""
+    images: IntArray
+    """[U], numbers in the concatenated index space of all sets."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskDraw:
+    """One task of B streams, its images numbered as the sources it was drawn from number them."""
+
+    source: int
+    demos: IntArray
+    """[B, T]; likewise `demo_labels`."""
+    demo_labels: IntArray
+    queries: IntArray
+    """[B, Q]; likewise `query_labels`."""
+    query_labels: IntArray
+    first: IntArray | None = None
+    """[B, N]; likewise `first_labels`."""
+    first_labels: IntArray | None = None
+
+    def part(self, lo: int, hi: int) -> "TaskDraw":
+        """The same for streams lo, …, hi - 1."""
+        return TaskDraw(
+            source=self.source,
+            demos=self.demos[lo:hi],
+            demo_labels=self.demo_labels[lo:hi],
+            queries=self.queries[lo:hi],
+            query_labels=self.query_labels[lo:hi],
+            first=None if self.first is None else self.first[lo:hi],
+            first_labels=None if self.first_labels is None else self.first_labels[lo:hi],
+        )
+
+
+def distinct(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
+    """k different numbers out of range(n[r]) for every row r, in uniformly random order.
+
+    Floyd's algorithm run on all rows at once: the cost depends on k only, so that drawing 17 of the 600
+    images of a class is as cheap as drawing 17 of 20.
+
+    Args:
+        rng: the generator that decides.
+        n: int64 [R], each at least k.
+        k: how many.
+
+    Returns:
+        int64 [R, k].
+    """
+    chosen = np.empty((len(n), k), np.int64)
+    uniform = rng.random((len(n), k))
+    for j in range(k):
+        top = n - k + j
+        pick = (uniform[:, j] * (top + 1)).astype(np.int64)
+        taken = (chosen[:, :j] == pick[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, top, pick)
+    # Floyd gives a uniform set in a biased order.
+    return shuffled(rng, chosen)
+
+
+def shuffled(rng: np.random.Generator, values: IntArray) -> IntArray:
+    """Each row of [R, k] in its own uniformly random order."""
+    return np.take_along_axis(values, rng.random(values.shape).argsort(axis=1), axis=1)
+
+
+def permutations(rng: np.random.Generator, rows: int, k: int) -> IntArray:
+    """A random permutation of range(k) for each row, [rows, k]."""
+    return rng.random((rows, k)).argsort(axis=1)
+
+
+def whole_set(images: ImageSet, offset: int) -> Source:
+    """Every class and image of a set whose rows start at `offset` of the concatenated index space."""
+    return Source(first=offset + images.starts[:-1], count=images.counts)
+
+
+def draw_pool(
+    rng: np.random.Generator, sets: Sequence[Source], used: Sequence[int], *, classes: int, images: int
+) -> Pool:
+    """Draw `classes` classes of each used set and `images` images of each class.
+
+    Args:
+        rng: the generator that decides.
+        sets: all sets, see `whole_set`.
+        used: the numbers of the sets that take part in this step, increasing.
+        classes: how many classes of each set.
+        images: how many images of each class.
+
+    Returns:
+        The pool, set after set and class after class: U = len(used) * classes * images.
+    """
+    sources, drawn = {}, []
+    for position, s in enumerate(used):
+        chosen = sets[s].images(rng, sets[s].classes(rng, 1, classes)[0], images)
+        drawn.append(chosen.reshape(-1))
+        first = (position * classes + np.arange(classes)) * images
+        sources[s] = Source(first=first, count=np.full(classes, images))
+    return Pool(sources=sources, images=np.concatenate(drawn))

@@ -1,0 +1,164 @@
+"""StreamSampler: step number in, batch of streams out.
+
+Shape legend: B = streams, U = distinct images of a batch, C = channels, H, W = pixels.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from autocl.data.batch import StreamBatch, Task
+from autocl.data.draw import IntArray, TaskDraw, draw_pool, whole_set
+from autocl.data.imageset import Augmentation, ImageSet
+from autocl.data.requirements import check_sets
+from autocl.data.stream_config import StreamConfig
+from autocl.data.uniform import draw_streams, set_order
+from autocl.errors import InputError
+
+
+class StreamSampler:
+    """Draws the streams of a training or validation step from image sets.
+
+    A batch is a pure function of (seed, step): nothing is remembered between calls, so a run resumes
+    anywhere, and any number of workers or ranks sees the same streams.
+
+    Example:
+        >>> import numpy as np
+        >>> pixels = np.zeros((200, 1, 8, 8), np.uint8)
+        >>> toy = ImageSet(name="toy", split="train", images=pixels, starts=np.arange(0, 201, 20),
+        ...                classes=tuple("abcdefghij"), mean=(0.5,), std=(0.5,))
+        >>> config = StreamConfig(tasks=2, ways=2, shots=5, pool_classes=10)
+        >>> sampler = StreamSampler([toy], config, batch_size=4, seed=0)
+        >>> batch = sampler.batch(step=7)
+        >>> batch.tasks[1].demos.shape, sampler.images(batch).shape
+        (torch.Size([4, 10]), torch.Size([200, 1, 8, 8]))
+    """
+
+    def __init__(
+        self, sets: Sequence[ImageSet], config: StreamConfig, batch_size: int, seed: int
+    ) -> None:
+        """Store the arguments and check that the sets can serve the request.
+
+        Args:
+            sets: the image sets, in the order that `config.order` refers to. All of one height and width.
+            config: the shape of the streams.
+            batch_size: B, streams of the global batch.
+            seed: at least 0.
+        """
+        self.sets = tuple(sets)
+        self.config = config
+        self.batch_size = batch_size
+        self.seed = seed
+        if batch_size < 1 or seed < 0:
+            raise InputError(
+                f"batch_size must be at least 1 and seed at least 0, got {batch_size} and {seed}"
+            )
+        check_sets(self.sets, config)
+        self._offsets = np.cumsum([0, *(len(s.images) for s in self.sets[:-1])])
+        self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
+        # Start of every class in the concatenated index space: from image number to class by bisection.
+        self._class_starts = np.concatenate([w.first for w in self._whole])
+
+    @property
+    def n_outputs(self) -> int:
+        """Labels lie in [0, n_outputs)."""
+        return self.config.n_outputs
+
+    def batch(self, step: int, lo: int = 0, hi: int | None = None) -> StreamBatch:
+        """The streams of a step, or the part [lo, hi) of them.
+
+        Parts of one step put together are the whole: rank r of a distributed run asks for its own share. With
+        pooled drawing each part has the same pool; with independent drawing a part's pool holds just the
+        images its streams use.
+
+        Args:
+            step: at least 0.
+            lo: first stream.
+            hi: behind the last stream; default: all.
+
+        Returns:
+            hi - lo streams. `pool` is grouped by set, in the order of the sampler's sets.
+        """
+        hi = self.batch_size if hi is None else hi
+        if step < 0:
+            raise InputError(f"step must be at least 0, got {step}")
+        if not 0 <= lo < hi <= self.batch_size:
+            raise InputError(
+                f"streams [{lo}, {hi}) are not a part of the {self.batch_size} streams of a batch"
+            )
+        rng = np.random.default_rng((self.seed, step))
+        order = set_order(rng, self.config, step, len(self.sets))
+        used = np.unique(order).tolist()
+        if self.config.drawing == "pooled":
+            pool = draw_pool(
+                rng, self._whole, used, classes=self.config.pool_classes, images=self.config.pool_images
+            )
+            draws = draw_streams(rng, self.config, order, pool.sources, self.batch_size)
+            return self._assemble(step, pool.images, [d.part(lo, hi) for d in draws])
+        draws = draw_streams(rng, self.config, order, dict(enumerate(self._whole)), self.batch_size)
+        return self._assemble(step, None, [d.part(lo, hi) for d in draws])
+
+    def images(
+        self, batch: StreamBatch, *, channels: int | None = None, augment: Augmentation | None = None
+    ) -> torch.Tensor:
+        """Network input for every image of the batch's pool.
+
+        Args:
+            batch: from this sampler.
+            channels: default: as many as the set with the most has; one-channel sets are repeated.
+            augment: changes the pixels, scaled to [0, 1]. Seeded by (seed, step), image after image of the
+                pool: all parts of a step agree when they have the same pool, that is with pooled drawing.
+
+        Returns:
+            float32 [U, C, H, W], normalised.
+        """
+        channels = max(s.images.shape[1] for s in self.sets) if channels is None else channels
+        # The third word keeps this generator apart from the one that draws the streams.
+        seed = np.random.SeedSequence((self.seed, batch.step, 1)).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(seed[0]))
+        number = np.searchsorted(self._offsets, batch.pool.numpy(), side="right") - 1
+        bounds = np.searchsorted(number, np.arange(len(self.sets) + 1)).tolist()
+        parts = [
+            images.take(
+                batch.pool[a:b] - int(offset), channels=channels, augment=augment, generator=generator
+            )
+            for images, offset, (a, b) in zip(self.sets, self._offsets, pairwise(bounds), strict=True)
+            if b > a
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> StreamBatch:
+        """Number the drawn images by their place in the pool, which is found here unless given."""
+        groups = [g for d in draws for g in (d.demos, d.queries, d.first) if g is not None]
+        if pool is None:
+            flat = np.concatenate([g.reshape(-1) for g in groups])
+            pool, place = np.unique(flat, return_inverse=True)
+            cuts = np.cumsum([g.size for g in groups])[:-1]
+            groups = [p.reshape(g.shape) for p, g in zip(np.split(place, cuts), groups, strict=True)]
+        places = iter(groups)
+        tasks = tuple(
+            Task(
+                source=d.source,
+                demos=_tensor(next(places)),
+                demo_labels=_tensor(d.demo_labels),
+                queries=_tensor(next(places)),
+                query_labels=_tensor(d.query_labels),
+                first=None if d.first is None else _tensor(next(places)),
+                first_labels=None if d.first_labels is None else _tensor(d.first_labels),
+            )
+            for d in draws
+        )
+        classes = np.searchsorted(self._class_starts, pool, side="right") - 1
+        return StreamBatch(
+            step=step,
+            pool=_tensor(pool),
+            pool_classes=_tensor(classes),
+            tasks=tasks,
+            n_outputs=self.n_outputs,
+        )
+
+
+def _tensor(values: IntArray) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))

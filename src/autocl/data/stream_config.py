@@ -1,0 +1,89 @@
+"""StreamConfig: the shape of the streams a sampler draws.
+
+Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task, B = streams of a batch.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from autocl.errors import InputError
+
+Scenario = Literal["domain", "class"]
+Drawing = Literal["pooled", "independent"]
+Order = Literal["single", "alternate", "rotate", "permute", "mixture"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamConfig:
+    """M tasks of N ways and K shots each.
+
+    Example:
+        >>> config = StreamConfig(tasks=5, ways=2, scenario="class")
+        >>> config.n_outputs, config.images_per_class
+        (10, 18)
+    """
+
+    tasks: int = 2
+    """M, tasks of a stream."""
+    ways: int = 5
+    """N, classes of a task."""
+    shots: int = 15
+    """K, demos of each class."""
+    queries: int = 5
+    """Q, queries of each *task*, spread over its classes as evenly as possible; which classes get one more
+    is random. So 1 is the paper's single query of a random class, a multiple of N asks all classes alike."""
+    scenario: Scenario = "domain"
+    """domain: all tasks share N outputs; class: every class of the stream has its own output."""
+    order: Order = "single"
+    """Which set each task comes from. single: there is one set. alternate: two sets, A→B at even steps and
+    B→A at odd ones (the paper's two-task training). rotate: the sets in turn, shifted by one each step (the
+    paper's three-task training: OMF, FOM, MFO). permute: the sets in a random order. mixture: each task from
+    a random set. Orders shorter than the stream repeat. All streams of a step have the same order."""
+    label_blocks: Literal["tied", "free"] = "tied"
+    """Class scenario: tied gives task t the labels tN, …, tN+N-1 in random order (the paper); free gives
+    every class of the stream a random output of its own."""
+    classes: Literal["disjoint", "independent"] = "disjoint"
+    """disjoint: no class occurs twice in a stream. independent: each task draws its classes and images
+    afresh, so that a later task may repeat a class and show an image again (the paper)."""
+    first_shot: bool = False
+    """Also draw one separate demo per class for the 1-shot auxiliary term."""
+    drawing: Drawing = "pooled"
+    """pooled: the streams of a step are cut from one pool of images, each encoded once. independent: every
+    stream draws its own images (the paper)."""
+    pool_classes: int = 40
+    """Pooled drawing: classes drawn from each set that a step uses."""
+    pool_images: int = 20
+    """Pooled drawing: images drawn from each of these classes."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
+        if self.drawing == "pooled" and self.pool_images < self.images_per_class:
+            raise InputError(
+                f"pool_images={self.pool_images} is too few: {self.shots} shots and {self.queries} queries "
+                f"in {self.ways} ways need {self.images_per_class} images of a class; raise pool_images or "
+                "lower shots or queries"
+            )
+
+    @property
+    def images_per_class(self) -> int:
+        """Images of one class that one task draws: demos, the separate first shot, and queries."""
+        return self.shots + int(self.first_shot) + -(-self.queries // self.ways)
+
+    def classes_per_set(self, n_sets: int) -> int:
+        """Classes that one stream may ask of a single one of n_sets sets."""
+        if self.classes == "independent":
+            return self.ways
+        return self.ways * (self.tasks if self.order == "mixture" else -(-self.tasks // n_sets))
+
+    @property
+    def n_outputs(self) -> int:
+        """Labels lie in [0, n_outputs)."""
+        return self.ways * (self.tasks if self.scenario == "class" else 1)
+
+
+def check_positive(config: object, *fields: str) -> None:
+    """Refuse a configuration in which one of these fields is not at least 1."""
+    for field in fields:
+        value = getattr(config, field)
+        if value < 1:
+            raise InputError(f"{type(config).__name__}.{field} must be at least 1, got {value}")

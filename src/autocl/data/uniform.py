@@ -1,0 +1,97 @@
+"""Streams of one shape, as `StreamConfig` describes them: M tasks of N ways and K shots.
+
+Shape legend: B = streams, M = tasks, N = ways, K = shots, Q = queries of a task.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from autocl.data.draw import IntArray, Source, TaskDraw, permutations
+from autocl.data.stream_config import StreamConfig
+
+
+def set_order(rng: np.random.Generator, config: StreamConfig, step: int, n_sets: int) -> IntArray:
+    """The set of each task of this step, [M]."""
+    turn = np.arange(config.tasks)
+    if config.order == "mixture":
+        return rng.integers(n_sets, size=config.tasks)
+    if config.order == "permute":
+        return rng.permutation(n_sets)[turn % n_sets]
+    # One set, two in alternation and three in rotation are one rule.
+    return (turn - step) % n_sets
+
+
+def draw_streams(
+    rng: np.random.Generator,
+    config: StreamConfig,
+    order: IntArray,
+    sources: Mapping[int, Source],
+    streams: int,
+) -> list[TaskDraw]:
+    """Draw classes, labels and images of B streams.
+
+    Args:
+        rng: the generator that decides.
+        config: the shape of the streams.
+        order: int64 [M], the set of each task.
+        sources: what the sets named in `order` offer.
+        streams: B.
+
+    Returns:
+        The M tasks.
+    """
+    N, K, Q = config.ways, config.shots, config.queries
+    classes = _draw_classes(rng, config, order, sources, streams)
+    labels = _draw_labels(rng, config, streams)
+    # Classes come in random order and labels in another: asking them in turn asks random labels.
+    asked, turn = np.arange(Q) % N, np.arange(Q) // N
+    tasks = []
+    for t, s in enumerate(order.tolist()):
+        images = sources[s].images(rng, classes[:, t], config.images_per_class)  # [B, N, images_per_class]
+        shown = permutations(rng, streams, N * K)
+        demos = images[:, :, :K].reshape(streams, N * K)
+        queries = images[:, :, K + config.first_shot :]
+        tasks.append(
+            TaskDraw(
+                source=s,
+                demos=np.take_along_axis(demos, shown, axis=1),
+                demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),
+                queries=queries[:, asked, turn],
+                query_labels=labels[:, t, asked],
+                first=images[:, :, K] if config.first_shot else None,
+                first_labels=labels[:, t] if config.first_shot else None,
+            )
+        )
+    return tasks
+
+
+def _draw_classes(
+    rng: np.random.Generator,
+    config: StreamConfig,
+    order: IntArray,
+    sources: Mapping[int, Source],
+    streams: int,
+) -> IntArray:
+    """Class numbers within each task's source, [B, M, N]."""
+    N = config.ways
+    classes = np.empty((streams, config.tasks, N), np.int64)
+    for s in np.unique(order).tolist():
+        at = np.flatnonzero(order == s)
+        if config.classes == "disjoint":
+            drawn = sources[s].classes(rng, streams, len(at) * N)
+        else:
+            drawn = sources[s].classes(rng, streams * len(at), N)
+        classes[:, at] = drawn.reshape(streams, len(at), N)
+    return classes
+
+
+def _draw_labels(rng: np.random.Generator, config: StreamConfig, streams: int) -> IntArray:
+    """Labels of the classes of every task, [B, M, N]."""
+    M, N = config.tasks, config.ways
+    if config.scenario == "class" and config.label_blocks == "free":
+        return permutations(rng, streams, M * N).reshape(streams, M, N)
+    labels = permutations(rng, streams * M, N).reshape(streams, M, N)
+    if config.scenario == "class":
+        labels += N * np.arange(M)[:, None]
+    return labels
