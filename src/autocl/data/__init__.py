@@ -1,0 +1,6 @@
+"""Everything between files on disk and index tensors of a batch of streams."""
+
+from autocl.data.imageset import ImageSet
+from autocl.data.loading import load
+
+__all__ = ["ImageSet", "load"]

@@ -22,8 +22,8 @@ def content_hash(
 ) -> str:
     """SHA-256 over shape, pixels, class boundaries and class names."""
     digest = hashlib.sha256(repr((images.shape, tuple(classes))).encode())
-    digest.update(np.ascontiguousarray(starts, dtype="<i8"))
-    digest.update(np.ascontiguousarray(images))
+    digest.update(np.ascontiguousarray(starts, dtype="<i8").data)
+    digest.update(np.ascontiguousarray(images).data)
     return digest.hexdigest()
 
 

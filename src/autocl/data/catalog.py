@@ -1,0 +1,18 @@
+"""The registry: every set `load` knows by name."""
+
+from autocl.data.description import SetInfo
+from autocl.data.sets.idx import FASHION_MNIST, MNIST
+from autocl.data.sets.imagenet import MINI_IMAGENET, TINY_IMAGENET
+from autocl.data.sets.omniglot import OMNIGLOT
+from autocl.errors import DataError
+
+CATALOG: dict[str, SetInfo] = {
+    info.name: info for info in (OMNIGLOT, MINI_IMAGENET, TINY_IMAGENET, MNIST, FASHION_MNIST)
+}
+
+
+def describe(name: str) -> SetInfo:
+    """The entry of a set; a `DataError` that lists the names when there is none."""
+    if name not in CATALOG:
+        raise DataError(f"there is no image set {name!r}: known are {', '.join(CATALOG)}")
+    return CATALOG[name]
