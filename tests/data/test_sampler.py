@@ -1,0 +1,275 @@
+"""Streams of one shape: what may never happen, what must be equal, and the paper's orders."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autocl.data.batch import StreamBatch
+from autocl.data.draw import distinct
+from autocl.data.imageset import ImageSet
+from autocl.data.requirements import assert_disjoint
+from autocl.data.sampler import StreamSampler
+from autocl.data.stream_config import StreamConfig
+from autocl.errors import DataError, InputError
+
+
+def toy(name: str = "toy", classes: int = 12, images: int = 20, channels: int = 1, size: int = 4) -> ImageSet:
+    """Each image holds its own row number, so that pixels tell which row they came from."""
+    n = classes * images
+    pixels = np.broadcast_to(np.arange(n)[:, None, None, None] % 256, (n, channels, size, size))
+    return ImageSet(
+        name=name,
+        split="train",
+        images=pixels.astype(np.uint8),
+        starts=np.arange(classes + 1) * images,
+        classes=tuple(f"{name}/{c}" for c in range(classes)),
+        mean=(0.0,) * channels,
+        std=(1.0,) * channels,
+    )
+
+
+def same(a: StreamBatch, b: StreamBatch) -> bool:
+    """Equal as streams of images: the numbering of the pool does not matter."""
+    fields = ("demos", "queries", "first")
+    return all(
+        x.source == y.source
+        and torch.equal(x.demo_labels, y.demo_labels)
+        and torch.equal(x.query_labels, y.query_labels)
+        and all(
+            (getattr(x, f) is None and getattr(y, f) is None)
+            or torch.equal(a.pool[getattr(x, f)], b.pool[getattr(y, f)])
+            for f in fields
+        )
+        for x, y in zip(a.tasks, b.tasks, strict=True)
+    )
+
+
+configs = st.builds(
+    StreamConfig,
+    tasks=st.integers(1, 3),
+    ways=st.integers(1, 4),
+    shots=st.integers(1, 5),
+    queries=st.integers(1, 9),
+    scenario=st.sampled_from(["domain", "class"]),
+    order=st.sampled_from(["rotate", "permute", "mixture"]),
+    label_blocks=st.sampled_from(["tied", "free"]),
+    first_shot=st.booleans(),
+    drawing=st.sampled_from(["pooled", "independent"]),
+    pool_classes=st.just(12),
+    pool_images=st.integers(15, 20),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(configs, st.integers(0, 99))
+def test_streams__any_shape__show_and_ask_different_images_of_the_right_classes(
+    config: StreamConfig, step: int
+) -> None:
+    batch = StreamSampler([toy("a"), toy("b")], config, batch_size=3, seed=1).batch(step)
+    for b in range(3):
+        used: list[int] = []
+        label_of: dict[int, int] = {}
+        for t, task in enumerate(batch.tasks):
+            assert task.demos.shape == (3, config.ways * config.shots)
+            assert task.queries.shape == (3, config.queries)
+            parts = [(task.demos, task.demo_labels), (task.queries, task.query_labels)]
+            if config.first_shot:
+                assert task.first is not None
+                assert task.first_labels is not None
+                parts.append((task.first, task.first_labels))
+            in_task: dict[int, int] = {}
+            for images, labels in parts:
+                used += images[b].tolist()
+                for image, label in zip(images[b].tolist(), labels[b].tolist(), strict=True):
+                    assert in_task.setdefault(int(batch.pool_classes[image]), label) == label
+            assert len(in_task) == len(set(in_task.values())) == config.ways
+            assert not in_task.keys() & label_of.keys()
+            label_of |= in_task
+            assert set(torch.bincount(task.demo_labels[b]).tolist()) - {0} == {config.shots}
+            asked = torch.bincount(task.query_labels[b], minlength=batch.n_outputs)[sorted(in_task.values())]
+            assert asked.max() - asked.min() <= 1
+            if config.scenario == "domain":
+                assert set(in_task.values()) == set(range(config.ways))
+            elif config.label_blocks == "tied":
+                assert {label // config.ways for label in in_task.values()} == {t}
+        assert len(used) == len(set(used))
+        if config.scenario == "class":
+            assert sorted(label_of.values()) == list(range(batch.n_outputs))
+
+
+@pytest.mark.parametrize("drawing", ["pooled", "independent"])
+def test_batch__same_seed_and_step__is_the_same_whatever_was_asked_before(drawing: str) -> None:
+    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12, first_shot=True)  # type: ignore[arg-type]
+    a, b = (StreamSampler([toy()], config, batch_size=8, seed=5) for _ in range(2))
+    a.batch(0)
+    assert same(a.batch(3), b.batch(3))
+    assert not same(a.batch(3), a.batch(4))
+    assert not same(a.batch(3), StreamSampler([toy()], config, batch_size=8, seed=6).batch(3))
+
+
+@pytest.mark.parametrize("drawing", ["pooled", "independent"])
+def test_batch__parts__together_are_the_whole(drawing: str) -> None:
+    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12)  # type: ignore[arg-type]
+    sampler = StreamSampler([toy()], config, batch_size=7, seed=0)
+    whole = sampler.batch(11)
+    for lo, hi in [(0, 3), (3, 4), (4, 7)]:
+        part = sampler.batch(11, lo, hi)
+        expected = tuple(
+            replace(
+                t,
+                demos=t.demos[lo:hi],
+                demo_labels=t.demo_labels[lo:hi],
+                queries=t.queries[lo:hi],
+                query_labels=t.query_labels[lo:hi],
+            )
+            for t in whole.tasks
+        )
+        assert same(part, replace(whole, tasks=expected))
+        if drawing == "pooled":
+            assert torch.equal(part.pool, whole.pool)
+        else:
+            assert set(part.pool.tolist()) <= set(whole.pool.tolist())
+
+
+def test_order__alternate__is_ab_at_even_and_ba_at_odd_steps() -> None:
+    sampler = StreamSampler([toy("a"), toy("b")], StreamConfig(order="alternate", pool_classes=12), 2, 0)
+    assert [[t.source for t in sampler.batch(s).tasks] for s in range(3)] == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_order__rotate__is_the_papers_three_of_six() -> None:
+    sets = [toy("omniglot"), toy("mini"), toy("fc100")]
+    sampler = StreamSampler(sets, StreamConfig(tasks=3, order="rotate", pool_classes=12), 2, 0)
+    orders = ["".join("OMF"[t.source] for t in sampler.batch(s).tasks) for s in range(4)]
+    assert orders == ["OMF", "FOM", "MFO", "OMF"]
+
+
+def test_order__permute_and_mixture__reach_every_order() -> None:
+    sets = [toy("a"), toy("b"), toy("c")]
+    seen = {}
+    for order in ("permute", "mixture"):
+        config = StreamConfig(tasks=3, ways=2, shots=1, order=order, pool_classes=12)  # type: ignore[arg-type]
+        sampler = StreamSampler(sets, config, 1, 0)
+        seen[order] = {tuple(t.source for t in sampler.batch(s).tasks) for s in range(200)}
+    assert len(seen["permute"]) == 6
+    assert len(seen["mixture"]) == 27
+
+
+def test_pool__pooled__has_the_asked_size_and_its_classes() -> None:
+    config = StreamConfig(order="alternate", ways=2, shots=3, pool_classes=6, pool_images=7)
+    batch = StreamSampler([toy("a"), toy("b")], config, 4, 0).batch(0)
+    assert len(batch.pool) == len(batch.pool.unique()) == 2 * 6 * 7
+    classes, counts = batch.pool_classes.unique(return_counts=True)
+    assert counts.tolist() == [7] * 12
+    assert ((classes < 12).sum(), (classes >= 12).sum()) == (6, 6)
+    assert torch.equal(batch.pool // 20, batch.pool_classes)
+
+
+def test_pool__independent__holds_about_the_papers_number_of_images() -> None:
+    config = StreamConfig(ways=2, shots=3, queries=2, first_shot=True, drawing="independent")
+    batch = StreamSampler([toy(classes=2000)], config, 5, 0).batch(0)
+    drawn = 5 * 2 * (2 * (3 + 1) + 2)
+    assert drawn - 10 <= len(batch.pool) <= drawn
+
+
+def test_classes__independent__repeat_between_tasks_of_a_stream() -> None:
+    config = StreamConfig(tasks=2, ways=3, shots=1, queries=3, classes="independent", pool_classes=4)
+    batch = StreamSampler([toy(classes=4)], config, 64, 0).batch(0)
+    a, b = (batch.pool_classes[t.demos].sort().values for t in batch.tasks)
+    assert all(len(set(row)) == 3 for row in a.tolist())
+    assert (a == b).all(1).any()
+    assert not (a == b).all()
+
+
+def test_draw__many_streams__classes_labels_positions_and_images_are_uniform() -> None:
+    config = StreamConfig(tasks=1, ways=3, shots=2, queries=1, drawing="independent")
+    batch = StreamSampler([toy(classes=6, images=5)], config, 6000, 0).batch(0)
+    task = batch.tasks[0]
+    demos, labels = batch.pool[task.demos], task.demo_labels
+    # Every count below is binomial with a mean of at least 1,200: five standard deviations are under 15 %.
+    for values, kinds in [(demos, 30), (demos[:, 0], 30), (demos[:, -1] % 5, 5), (labels[:, 3], 3)]:
+        counts = torch.bincount(values.reshape(-1), minlength=kinds).double()
+        assert (counts / counts.mean() - 1).abs().max() < (0.15 if kinds < 30 else 0.4)
+    joint = torch.bincount((demos // 5 * 3 + labels).reshape(-1), minlength=18).double()
+    assert (joint / joint.mean() - 1).abs().max() < 0.15
+    asked = torch.bincount(task.query_labels.reshape(-1)).double()
+    assert (asked / asked.mean() - 1).abs().max() < 0.15
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.data())
+def test_distinct__any_n_and_k__stays_in_range_without_repeats(n: list[int], data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, min(n)))
+    drawn = distinct(np.random.default_rng(0), np.array(n), k)
+    assert drawn.shape == (len(n), k)
+    for top, row in zip(n, drawn.tolist(), strict=True):
+        assert len(set(row)) == k
+        assert all(0 <= value < top for value in row)
+
+
+def test_images__two_sets__are_the_pools_rows_in_the_channels_of_the_richest() -> None:
+    sets = [toy("gray"), toy("colour", channels=3)]
+    for drawing in ("pooled", "independent"):
+        config = StreamConfig(order="alternate", shots=2, drawing=drawing, pool_classes=12)  # type: ignore[arg-type]
+        sampler = StreamSampler(sets, config, 2, 0)
+        batch = sampler.batch(1)
+        x = sampler.images(batch)
+        assert x.shape == (len(batch.pool), 3, 4, 4)
+        rows = torch.where(batch.pool >= 240, batch.pool - 240, batch.pool)
+        assert torch.allclose(x[:, 2, 0, 0] * 255, rows.float())
+
+
+def test_images__augmented__depend_on_seed_and_step_alone() -> None:
+    def noise(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return torch.rand(x.shape, generator=generator)
+
+    sampler = StreamSampler([toy()], StreamConfig(ways=2, pool_classes=12), 4, 0)
+    one, again, part = sampler.batch(2), sampler.batch(2), sampler.batch(2, 1, 3)
+    x = sampler.images(one, augment=noise)
+    assert torch.equal(x, sampler.images(again, augment=noise))
+    assert torch.equal(x, sampler.images(part, augment=noise))
+    assert not torch.equal(x, sampler.images(sampler.batch(3), augment=noise))
+
+
+@pytest.mark.parametrize(
+    ("sets", "config", "message"),
+    [
+        ([toy()], StreamConfig(order="alternate"), "draws from 2 image set"),
+        ([toy(), toy("b")], StreamConfig(), "draws from 1 image set"),
+        ([toy(), toy("b", size=5)], StreamConfig(order="rotate"), "toy 4×4, b 5×5"),
+        ([toy()], StreamConfig(pool_classes=13), "toy/train has 12 classes"),
+        ([toy()], StreamConfig(tasks=4, pool_classes=12), "pool_classes=12 is too few"),
+        ([toy(images=9)], StreamConfig(drawing="independent"), "9 images of class 'toy/0'.*16 images"),
+        ([toy()], StreamConfig(tasks=4, drawing="independent"), "12 classes, but streams need 20"),
+    ],
+)
+def test_sampler__sets_that_cannot_serve__are_refused_by_name(
+    sets: list[ImageSet], config: StreamConfig, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        StreamSampler(sets, config, batch_size=2, seed=0)
+
+
+def test_config__impossible__is_refused_when_made() -> None:
+    with pytest.raises(InputError, match="ways must be at least 1, got 0"):
+        StreamConfig(ways=0)
+    with pytest.raises(InputError, match="pool_images=10 is too few"):
+        StreamConfig(pool_images=10)
+
+
+def test_batch__parts_or_steps_outside__are_refused() -> None:
+    sampler = StreamSampler([toy()], StreamConfig(ways=2, pool_classes=12), 4, 0)
+    for lo, hi in [(0, 5), (2, 2), (-1, 2)]:
+        with pytest.raises(InputError, match="not a part of the 4 streams"):
+            sampler.batch(0, lo, hi)
+    with pytest.raises(InputError, match="step must be at least 0"):
+        sampler.batch(-1)
+
+
+def test_assert_disjoint__shared_class__names_sets_and_class() -> None:
+    assert_disjoint(toy("a"), toy("b"), toy("c"))
+    with pytest.raises(DataError, match=r"a/train and a/train share 3 classes \(a/0, a/1, a/2\)"):
+        assert_disjoint(toy("a"), toy("b"), toy("a", classes=3))
