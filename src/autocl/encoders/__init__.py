@@ -25,6 +25,13 @@ class EncoderConfig:
     norm: Norm = "instance"
     """Instance norm is the paper's: features of an image do not depend on the batch around it."""
     dropout: float = 0.1
+    """Rate in [0, 1)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"encoder dropout is a rate in [0, 1), got {self.dropout}")
+        if self.width < 1:
+            raise InputError(f"an encoder needs a width of at least 1, got {self.width}")
 
 
 def build_encoder(config: EncoderConfig, *, channels: int, height: int, width: int) -> Encoder:

@@ -1,0 +1,48 @@
+"""Fast convolutional blocks for the CPU. Nothing here is compiled before its first use."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["BlockParameters", "conv_blocks", "supports"]
+
+
+class BlockParameters(NamedTuple):
+    """Parameters of one block of F filters on C channels."""
+
+    weight: Tensor
+    """[F, C, 3, 3], the convolution."""
+    bias: Tensor
+    """[F], of the convolution."""
+    gamma: Tensor
+    """[F], scale of the norm."""
+    beta: Tensor
+    """[F], offset of the norm."""
+
+
+def supports(x: Tensor) -> bool:
+    """Whether `conv_blocks` can take x: on the CPU, in full precision, outside `torch.compile` and export."""
+    return (
+        x.device.type == "cpu"
+        and x.dtype in (torch.float32, torch.float64)
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and _numba_installed()
+    )
+
+
+def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: float) -> Tensor:
+    """Blocks of conv 3×3 → instance norm → max-pool → dropout → ReLU; see `cpu.conv_blocks`."""
+    # Imported here because importing numba takes longer than importing all of autocl.
+    from autocl.ops.conv_blocks import cpu
+
+    return cpu.conv_blocks(x, parameters, dropout=dropout)
+
+
+@cache
+def _numba_installed() -> bool:
+    return find_spec("numba") is not None

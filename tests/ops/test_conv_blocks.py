@@ -1,0 +1,123 @@
+import pytest
+import torch
+from torch import nn
+
+from autocl.encoders import Conv4
+from autocl.ops.conv_blocks import BlockParameters, conv_blocks, supports
+
+
+def random_blocks(channels, filters, depth, dtype=torch.float64):
+    """The plain definition, with norms that also turn signs around."""
+    blocks = nn.Sequential()
+    for i in range(depth):
+        norm = nn.InstanceNorm2d(filters, affine=True)
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+        conv = nn.Conv2d(channels if i == 0 else filters, filters, 3, padding=1)
+        blocks.append(nn.Sequential(conv, norm, nn.MaxPool2d(2), nn.ReLU()))
+    return blocks.to(dtype)
+
+
+def fused(blocks, x, dropout=0.0):
+    return conv_blocks(x, (BlockParameters(*b.parameters()) for b in blocks), dropout=dropout)
+
+
+@pytest.mark.parametrize(
+    ("n", "channels", "filters", "depth", "size"),
+    [(3, 3, 8, 4, (32, 32)), (2, 1, 5, 4, (33, 47)), (2, 2, 1, 2, (7, 6)), (70, 1, 3, 1, (28, 28))],
+    ids=["even", "odd", "one-filter", "several-chunks"],
+)
+def test_values_and_every_gradient_equal_the_plain_definition(n, channels, filters, depth, size):
+    torch.manual_seed(0)
+    blocks = random_blocks(channels, filters, depth)
+    x = torch.randn(n, channels, *size, dtype=torch.float64, requires_grad=True)
+    inputs = [x, *blocks.parameters()]
+    plain, fast = blocks(x), fused(blocks, x)
+    torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-10)
+    g = torch.randn_like(plain)
+    gradients = (torch.autograd.grad(out, inputs, g) for out in (fast, plain))
+    for got, want in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
+
+
+def test_single_precision_is_close_to_double():
+    torch.manual_seed(0)
+    blocks = random_blocks(3, 32, 4)
+    x = torch.randn(4, 3, 32, 32, dtype=torch.float64)
+    exact = blocks(x)
+    torch.testing.assert_close(fused(blocks.float(), x.float()).double(), exact, rtol=1e-3, atol=1e-4)
+
+
+def test_backward_can_run_twice():
+    blocks = random_blocks(1, 4, 2)
+    x = torch.randn(2, 1, 8, 8, dtype=torch.float64, requires_grad=True)
+    out = fused(blocks, x).sum()
+    (first,) = torch.autograd.grad(out, x, retain_graph=True)
+    (second,) = torch.autograd.grad(out, x)
+    assert torch.equal(first, second)
+
+
+def test_dropout_drops_its_share_scales_the_rest_and_stops_their_gradient():
+    torch.manual_seed(0)
+    blocks = random_blocks(1, 16, 1, torch.float32)
+    nn.init.constant_(blocks[0][1].bias, 20.0)  # so that without dropout nothing is zero
+    x = torch.randn(64, 1, 32, 32)
+    whole, dropped = fused(blocks, x), fused(blocks, x, dropout=0.1)
+    assert whole.min() > 0
+    kept = dropped > 0
+    # 262,144 draws: three standard deviations are 0.0018.
+    assert abs(float(kept.float().mean()) - 0.9) < 0.0018
+    torch.testing.assert_close(dropped[kept], whole[kept] / 0.9)
+    (g,) = torch.autograd.grad(dropped.sum(), [blocks[0][1].bias])
+    torch.testing.assert_close(g, kept.sum((0, 2, 3)) / 0.9)
+
+
+def test_dropout_is_the_same_for_the_same_seed_and_differs_between_images_and_calls():
+    blocks = random_blocks(1, 4, 1)
+    x = torch.randn(1, 1, 16, 16, dtype=torch.float64).expand(40, 1, 16, 16)
+    torch.manual_seed(3)
+    first, other = fused(blocks, x, 0.5), fused(blocks, x, 0.5)
+    torch.manual_seed(3)
+    assert torch.equal(first, fused(blocks, x, 0.5))
+    assert not torch.equal(first, other)
+    assert len({tuple(image.flatten().tolist()) for image in first}) == 40
+
+
+def test_a_nan_is_not_hidden():
+    blocks = random_blocks(1, 4, 2)
+    x = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    x[1, 0, 3, 3] = torch.nan
+    out = fused(blocks, x)
+    assert out[0].isfinite().all()
+    assert out[1].isnan().all()
+
+
+def test_only_full_precision_outside_autocast_is_supported():
+    x = torch.zeros(1, 1, 16, 16)
+    assert supports(x)
+    assert not supports(x.half())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not supports(x)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_conv4_takes_the_fast_path_and_equals_its_own_blocks(training, monkeypatch):
+    torch.manual_seed(0)
+    encoder = Conv4(channels=3, height=29, width=33, filters=8, dropout=0.0).double().train(training)
+    x = torch.randn(5, 3, 29, 33, dtype=torch.float64)
+    plain = encoder.blocks(x).flatten(1)
+    monkeypatch.setattr(encoder.blocks, "forward", None)
+    fast = encoder(x)
+    torch.testing.assert_close(fast, plain, rtol=1e-10, atol=1e-10)
+    fast.square().sum().backward()
+    grads = [p.grad.clone() for p in encoder.parameters()]
+    encoder.zero_grad()
+    plain.square().sum().backward()
+    for got, p in zip(grads, encoder.parameters(), strict=True):
+        torch.testing.assert_close(got, p.grad, rtol=1e-9, atol=1e-9)
+
+
+def test_conv4_under_autocast_still_works():
+    encoder = Conv4(channels=1, height=16, width=16, filters=4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert encoder(torch.randn(2, 1, 16, 16)).isfinite().all()
