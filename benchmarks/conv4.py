@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    print(f"torch {torch.__version__}, {arguments.threads} thread(s), float32, 3×32×32, 32 filters, dropout 0.1")
+    print(f"torch {torch.__version__}, {arguments.threads} thread(s), float32 3×32×32, 32 filters")
     for n in (1, 16, 100, 400, 800):
         encoder = Conv4(channels=3, height=32, width=32)
         last = Conv4(channels=3, height=32, width=32).to(memory_format=torch.channels_last)
