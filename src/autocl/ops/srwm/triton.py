@@ -21,16 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autocl.errors import InputError
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError as error:
-    raise InputError(
-        "backend 'triton' needs the package triton, which is not installed: "
-        "pip install 'autocl[gpu]' on Linux, or choose backend 'cpu' or 'naive'"
-    ) from error
+from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
 
 
 @triton.jit
@@ -183,10 +174,6 @@ def _backward_kernel(
     tl.store(dW_ptr + at_weight, G, mask=is_weight)
 
 
-INTERPRETED: bool = not isinstance(_forward_kernel, triton.JITFunction)
-"""Whether the kernels run in Triton's interpreter, on the CPU."""
-
-
 def _launch_options(D: int) -> dict[str, int | bool]:
     """Tile size and warps for a head size.
 
@@ -194,7 +181,7 @@ def _launch_options(D: int) -> dict[str, int | bool]:
     P = 16, and need 4 at P = 32 and 8 at P = 64. Whether more warps would be faster has not been measured.
     Fused multiply-add is asked for because Triton's default for it changes between versions.
     """
-    P = max(4, triton.next_power_of_2(D))
+    P = tile_size(D)
     return {"P": P, "num_warps": 1 if P <= 16 else P // 8, "enable_fp_fusion": True}
 
 
@@ -291,13 +278,7 @@ def srwm_triton(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
         >>> y.shape, W.shape  # doctest: +SKIP
         (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 28, 8]))
     """
-    for name, tensor in (("u", u), ("W", W)):
-        if not (tensor.is_cuda or INTERPRETED):
-            raise InputError(
-                f"backend 'triton' runs on CUDA tensors, but {name} is on {str(tensor.device)!r}: "
-                "move it with .to('cuda'), choose backend 'cpu', or set TRITON_INTERPRET=1 before "
-                "importing triton to run the kernels in its interpreter"
-            )
+    require_gpu(u=u, W=W)
     wants_gradient = torch.is_grad_enabled() and (u.requires_grad or W.requires_grad)
     y, W_final, _, _ = _forward(u, W, wants_gradient)
     return y, W_final

@@ -1,0 +1,223 @@
+"""The delta-rule recurrence for GPUs: Triton kernels that never store a weight matrix per token.
+
+No GPU has run these kernels yet. What has been checked is their arithmetic (in Triton's interpreter) and that
+they compile to machine code without spilling registers.
+
+Shapes: B streams, H heads, T tokens, D head size. Step t updates, then reads:
+error = v − W k (or v alone when additive), W ← W + b error k^T, y = W q.
+
+One program owns one (stream, head) and keeps its weights in registers for all T tokens, as a tile [P, P] with
+D rounded up to a power of two and zeros as padding. The forward pass saves only the errors; the backward pass
+walks from the last token to the first and takes each update off the final weights again.
+
+This module imports triton, so autocl imports it only when the backend is chosen. With `TRITON_INTERPRET=1`
+in the environment *before that import* the kernels run on CPU tensors: slow, but the same program.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
+
+
+@triton.jit(do_not_specialize=["T"])
+def _forward_kernel(
+    q_ptr, k_ptr, v_ptr, b_ptr, W_ptr, y_ptr, error_ptr, W_final_ptr, T,
+    D: tl.constexpr, P: tl.constexpr, ADDITIVE: tl.constexpr, SAVE: tl.constexpr,
+):  # fmt: skip
+    # 64-bit, because programs × T × D overflows 32 bits at sizes that still fit a large GPU.
+    program = tl.program_id(0).to(tl.int64)
+    index = tl.arange(0, P)
+    inside = index < D
+    at_weight = program * D * D + index[:, None] * D + index[None, :]
+    is_weight = inside[:, None] & inside[None, :]
+    W = tl.load(W_ptr + at_weight, mask=is_weight, other=0.0)
+    for t in range(T):
+        token = program * T + t
+        at = token * D + index
+        q = tl.load(q_ptr + at, mask=inside, other=0.0)
+        k = tl.load(k_ptr + at, mask=inside, other=0.0)
+        error = tl.load(v_ptr + at, mask=inside, other=0.0)
+        b = tl.load(b_ptr + token)
+        if not ADDITIVE:
+            error -= tl.sum(W * k[None, :], 1)
+        W += (b * error)[:, None] * k[None, :]
+        tl.store(y_ptr + at, tl.sum(W * q[None, :], 1), mask=inside)
+        if SAVE:
+            tl.store(error_ptr + at, error, mask=inside)
+    tl.store(W_final_ptr + at_weight, W, mask=is_weight)
+
+
+@triton.jit(do_not_specialize=["T"])
+def _backward_kernel(
+    q_ptr, k_ptr, b_ptr, error_ptr, W_final_ptr, dy_ptr, dW_final_ptr,
+    dq_ptr, dk_ptr, dv_ptr, db_ptr, dW_ptr, T,
+    D: tl.constexpr, P: tl.constexpr, ADDITIVE: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    index = tl.arange(0, P)
+    inside = index < D
+    at_weight = program * D * D + index[:, None] * D + index[None, :]
+    is_weight = inside[:, None] & inside[None, :]
+    W = tl.load(W_final_ptr + at_weight, mask=is_weight, other=0.0)
+    G = tl.load(dW_final_ptr + at_weight, mask=is_weight, other=0.0)  # dL/dW_t
+    for back in range(T):
+        token = program * T + (T - 1 - back)
+        at = token * D + index
+        q = tl.load(q_ptr + at, mask=inside, other=0.0)
+        k = tl.load(k_ptr + at, mask=inside, other=0.0)
+        b = tl.load(b_ptr + token)
+        error = tl.load(error_ptr + at, mask=inside, other=0.0)
+        dy = tl.load(dy_ptr + at, mask=inside, other=0.0)
+
+        # Through the read y = W_t q ...
+        tl.store(dq_ptr + at, tl.sum(W * dy[:, None], 0), mask=inside)
+        G += dy[:, None] * q[None, :]
+        # ... through the update W_t = W + b error k^T ...
+        step = b * error
+        W -= step[:, None] * k[None, :]
+        dstep = tl.sum(G * k[None, :], 1)
+        dk = tl.sum(G * step[:, None], 0)
+        derror = b * dstep
+        tl.store(db_ptr + token, tl.sum(dstep * error, 0))
+        tl.store(dv_ptr + at, derror, mask=inside)
+        # ... and through error = v − W k.
+        if not ADDITIVE:
+            dk -= tl.sum(W * derror[:, None], 0)
+            G -= derror[:, None] * k[None, :]
+        tl.store(dk_ptr + at, dk, mask=inside)
+    tl.store(dW_ptr + at_weight, G, mask=is_weight)
+
+
+def _launch_options(D: int) -> dict[str, int | bool]:
+    """Tile size and warps for a head size.
+
+    The fewest warps for which ptxas spills no registers (sm_80): the tiles of W and dL/dW fit one warp up to
+    P = 32, and need 2 at P = 64. Whether more warps would be faster has not been measured.
+    Fused multiply-add is asked for because Triton's default for it changes between versions.
+    """
+    P = tile_size(D)
+    return {"P": P, "num_warps": 1 if P <= 32 else P // 32, "enable_fp_fusion": True}
+
+
+@torch.library.custom_op("autocl::delta_triton_forward", mutates_args=())
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, save: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns y and final W, and if `save` the errors [B, H, T, D]."""
+    y, W_final, error = _forward_shapes(q, k, v, b, W, additive, save)
+    B, H, T, D = q.shape
+    with torch.cuda.device_of(q):
+        _forward_kernel[(B * H,)](
+            q.contiguous(), k.contiguous(), v.contiguous(), b.contiguous(), W.contiguous(),
+            y, error, W_final, T,
+            D=D, ADDITIVE=additive, SAVE=save, **_launch_options(D),
+        )  # fmt: skip
+    return y, W_final, error
+
+
+@_forward.register_fake
+def _forward_shapes(
+    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, save: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    B, H, T, D = q.shape
+    return q.new_empty(B, H, T, D), W.new_empty(B, H, D, D), q.new_empty(B, H, T if save else 0, D)
+
+
+@torch.library.custom_op("autocl::delta_triton_backward", mutates_args=())
+def _backward(
+    q: Tensor,
+    k: Tensor,
+    b: Tensor,
+    error: Tensor,
+    W_final: Tensor,
+    dy: Tensor,
+    dW_final: Tensor,
+    additive: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Returns dL/d of q, k, v, b and the initial W."""
+    dq, dk, dv, db, dW = _backward_shapes(q, k, b, error, W_final, dy, dW_final, additive)
+    B, H, T, D = q.shape
+    with torch.cuda.device_of(q):
+        _backward_kernel[(B * H,)](
+            q.contiguous(), k.contiguous(), b.contiguous(), error, W_final,
+            dy.contiguous(), dW_final.contiguous(), dq, dk, dv, db, dW, T,
+            D=D, ADDITIVE=additive, **_launch_options(D),
+        )  # fmt: skip
+    return dq, dk, dv, db, dW
+
+
+@_backward.register_fake
+def _backward_shapes(
+    q: Tensor,
+    k: Tensor,
+    b: Tensor,
+    error: Tensor,
+    W_final: Tensor,
+    dy: Tensor,
+    dW_final: Tensor,
+    additive: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    dq, dk, dv = (q.new_empty(q.shape) for _ in range(3))
+    return dq, dk, dv, b.new_empty(b.shape), W_final.new_empty(W_final.shape)
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    q, k, _v, b, _W, additive, _save = inputs
+    _, W_final, error = output
+    ctx.save_for_backward(q, k, b, error, W_final)
+    ctx.additive = additive
+    ctx.set_materialize_grads(False)
+
+
+def _gradients(
+    ctx: Any, dy: Tensor | None, dW_final: Tensor | None, _error: None
+) -> tuple[Tensor | None, ...]:
+    q, k, b, error, W_final = ctx.saved_tensors
+    dy = torch.zeros_like(q) if dy is None else dy
+    dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
+    return (*_backward(q, k, b, error, W_final, dy, dW_final, ctx.additive), None, None)
+
+
+_forward.register_autograd(_gradients, setup_context=_save_for_backward)
+
+
+def delta_triton(
+    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, *, additive: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Run T steps of the recurrence on a GPU: update with (k, v, b), then read with q.
+
+    Differentiable once in every tensor, also through the final weights, at any T. What it keeps beside its
+    inputs is D floats per token and head, and nothing when no gradient is wanted.
+
+    Args:
+        q: Queries [B, H, T, D], already mapped and normalised; float32 or float64, on CUDA (anywhere in
+            Triton's interpreter).
+        k: Keys [B, H, T, D], likewise.
+        v: Values [B, H, T, D].
+        b: Learning rates [B, H, T], already squashed.
+        W: Initial weights [B, H, D, D]; rows are values, columns are keys.
+        additive: Add b v k^T without first taking off what W already holds for k: linear attention.
+
+    Returns:
+        y [B, H, T, D], and the final weights [B, H, D, D].
+
+    Raises:
+        InputError: If a tensor is not on a CUDA device and the interpreter is off.
+
+    Example:
+        Without a GPU, under `TRITON_INTERPRET=1 python`:
+
+        >>> import torch
+        >>> from autocl.ops.delta.triton import delta_triton  # doctest: +SKIP
+        >>> q, k, v = torch.rand(3, 1, 2, 7, 8)  # doctest: +SKIP
+        >>> y, W = delta_triton(q, k, v, torch.rand(1, 2, 7), torch.zeros(1, 2, 8, 8))  # doctest: +SKIP
+        >>> y.shape, W.shape  # doctest: +SKIP
+        (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 8, 8]))
+    """
+    require_gpu(q=q, k=k, v=v, b=b, W=W)
+    wants_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (q, k, v, b, W))
+    y, W_final, _ = _forward(q, k, v, b, W, additive, wants_gradient)
+    return y, W_final
