@@ -1,9 +1,9 @@
-"""From blocks in file order to one array sorted by class, resized and with the channels asked for.
+"""From blocks in file order to images sorted by class, resized and with the channels asked for.
 
 Shape legend: n = images, C = channels, S = size in pixels, K = classes.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,11 @@ from PIL import Image
 from autocl.data.readers.block import Raw
 from autocl.errors import DataError
 
+_CHUNK = 2048
+
 
 @dataclass(frozen=True, kw_only=True)
-class Assembled:
+class Arrays:
     """The arrays of an image set."""
 
     images: npt.NDArray[np.uint8]
@@ -55,41 +57,44 @@ def resize(images: npt.NDArray[np.uint8], size: int, channels: int) -> npt.NDArr
     return out
 
 
-def assemble(
-    raw: Raw,
-    *,
-    size: int,
-    channels: int,
-    allocate: Callable[[tuple[int, ...]], npt.NDArray[np.uint8]] = lambda shape: np.empty(shape, np.uint8),
-) -> Assembled:
-    """Read all blocks, resize each as it comes, and sort by class, keeping file order within a class.
+class Collected:
+    """Resized images in file order, ready to be handed out sorted by class.
 
-    Holds the resized images once, besides what `allocate` makes: twice the decoded size at most.
-
-    Args:
-        raw: what a reader gave.
-        size: S.
-        channels: C, 1 or 3.
-        allocate: makes the array for the result, e.g. in a file.
+    Held once; the sorted images are given in chunks, so that a consumer who writes them to a file never
+    holds them a second time.
     """
-    blocks, parts = [], []
-    for images, labels in raw.blocks:
-        blocks.append(resize(images, size, channels))
-        parts.append(labels)
-    labels = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-    counts = np.bincount(labels, minlength=len(raw.classes))
-    if len(labels) == 0 or counts.min() == 0:
-        empty = raw.classes[int(counts.argmin())] if raw.classes else "any class"
-        raise DataError(f"no image of class {empty!r} was found: the data is incomplete, get it again")
-    order = np.argsort(labels, kind="stable").astype(np.int64)
-    row_of = np.empty_like(order)
-    row_of[order] = np.arange(len(order))
-    out = allocate((len(labels), channels, size, size))
-    at = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        out[row_of[at : at + len(block)]] = block
-        at += len(block)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-    return Assembled(images=out, starts=starts, order=order, classes=raw.classes, notes=raw.notes)
+
+    def __init__(self, raw: Raw, *, size: int, channels: int) -> None:
+        self._blocks: list[npt.NDArray[np.uint8]] = []
+        parts = []
+        for images, part in raw.blocks:
+            self._blocks.append(resize(images, size, channels))
+            parts.append(part)
+        labels = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        counts = np.bincount(labels, minlength=len(raw.classes))
+        if len(labels) == 0 or counts.min() == 0:
+            empty = repr(raw.classes[int(counts.argmin())]) if raw.classes else "any name"
+            raise DataError(f"no image of a class {empty} was found: the data is incomplete, get it again")
+        self.shape = (len(labels), channels, size, size)
+        self.classes, self.notes = raw.classes, raw.notes
+        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        self.order = np.argsort(labels, kind="stable").astype(np.int64)
+
+    def chunks(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """The images sorted by class, in file order within a class: [≤ 2048, C, S, S] at a time."""
+        first = np.cumsum([0, *map(len, self._blocks)])
+        for at in range(0, len(self.order), _CHUNK):
+            wanted = self.order[at : at + _CHUNK]
+            chunk = np.empty((len(wanted), *self.shape[1:]), np.uint8)
+            block_of = np.searchsorted(first, wanted, side="right") - 1
+            for block in np.unique(block_of):
+                rows = np.flatnonzero(block_of == block)
+                chunk[rows] = self._blocks[block][wanted[rows] - first[block]]
+            yield chunk
+
+    def arrays(self) -> Arrays:
+        """Everything in memory."""
+        images = np.concatenate(list(self.chunks()))
+        return Arrays(
+            images=images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes
+        )

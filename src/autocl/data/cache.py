@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from autocl.data.assemble import Assembled, assemble
-from autocl.data.imageset import content_hash
+from autocl.data.assemble import Arrays, Collected
+from autocl.data.imageset import content_hash, start_hash
 from autocl.data.lock import locked
 from autocl.data.readers.block import Raw
 
@@ -36,7 +35,7 @@ def cache_folder() -> Path:
 
 def decoded(
     key: Mapping[str, Any], build: Callable[[], Raw], *, size: int, channels: int
-) -> tuple[Assembled, str]:
+) -> tuple[Arrays, str]:
     """The arrays for `key`, from the cache or else built and cached.
 
     Args:
@@ -61,7 +60,7 @@ def decoded(
         writable = False
     if not writable:
         log.warning("%s cannot be written: %s is decoded again on every load", home, key["name"])
-        made = assemble(build(), size=size, channels=channels)
+        made = Collected(build(), size=size, channels=channels).arrays()
         return made, content_hash(made.images, made.starts, made.classes)
     with locked(home / f"{folder.name}.lock"):
         found = _read(folder, text)  # another process may have made it while this one waited
@@ -73,7 +72,7 @@ def decoded(
     return found
 
 
-def _read(folder: Path, key: str) -> tuple[Assembled, str] | None:
+def _read(folder: Path, key: str) -> tuple[Arrays, str] | None:
     """The folder's content if it is whole and unchanged since it was written."""
     try:
         meta = json.loads((folder / "meta.json").read_text())
@@ -93,7 +92,7 @@ def _read(folder: Path, key: str) -> tuple[Assembled, str] | None:
     if not sound:
         log.warning("cache folder %s does not match its check sum: making it again", folder)
         return None
-    made = Assembled(images=images, starts=starts, order=order, classes=classes, notes=meta["notes"])
+    made = Arrays(images=images, starts=starts, order=order, classes=classes, notes=meta["notes"])
     return made, meta["hash"]
 
 
@@ -101,26 +100,29 @@ def _write(folder: Path, key: str, raw: Raw, *, size: int, channels: int) -> Non
     """Build beside the final place, then rename: a reader sees all of it or nothing."""
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
-
-        def in_file(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-            return np.lib.format.open_memmap(draft / "images.npy", mode="w+", dtype=np.uint8, shape=shape)
-
-        made = assemble(raw, size=size, channels=channels, allocate=in_file)
-        if isinstance(made.images, np.memmap):
-            made.images.flush()
+        made = Collected(raw, size=size, channels=channels)
+        digest = start_hash(made.shape, made.starts, made.classes)
+        with (draft / "images.npy").open("wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": made.shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for chunk in made.chunks():
+                digest.update(chunk.data)
+                file.write(chunk.data)
+            file.flush()
+            os.fsync(file.fileno())
         meta = {
             "key": key,
-            "hash": content_hash(made.images, made.starts, made.classes),
+            "hash": digest.hexdigest(),
             "order_hash": sha256(made.order.tobytes()).hexdigest(),
             "classes": made.classes,
             "starts": made.starts.tolist(),
             "order": made.order.tolist(),
             "notes": made.notes,
         }
-        with (draft / "meta.json").open("w") as file:
-            json.dump(meta, file)
-            file.flush()
-            os.fsync(file.fileno())
+        with (draft / "meta.json").open("w") as text:
+            json.dump(meta, text)
+            text.flush()
+            os.fsync(text.fileno())
         if folder.exists():
             shutil.rmtree(folder)
         draft.rename(folder)

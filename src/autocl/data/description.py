@@ -47,8 +47,10 @@ class SetInfo:
     name: str
     title: str
     splits: tuple[str, ...]
-    forms: tuple[Form, ...]
-    """In order of preference when several lie in the same folder."""
+    forms: tuple[Form, ...] = ()
+    """In order of preference when several lie in the same folder. Empty: the set is made, not read."""
+    make: Callable[[str, int, Mapping[str, Any]], Raw] | None = None
+    """(split, size, options) -> the content, for sets that need no files."""
     channels: int
     mean: tuple[float, ...]
     std: tuple[float, ...]

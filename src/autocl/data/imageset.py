@@ -21,10 +21,18 @@ def content_hash(
     images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]
 ) -> str:
     """SHA-256 over shape, pixels, class boundaries and class names."""
-    digest = hashlib.sha256(repr((images.shape, tuple(classes))).encode())
-    digest.update(np.ascontiguousarray(starts, dtype="<i8").data)
+    digest = start_hash(images.shape, starts, classes)
     digest.update(np.ascontiguousarray(images).data)
     return digest.hexdigest()
+
+
+def start_hash(
+    shape: tuple[int, ...], starts: npt.NDArray[np.int64], classes: Sequence[str]
+) -> "hashlib._Hash":
+    """The content hash before any pixel went in, for those who have the pixels piece by piece."""
+    digest = hashlib.sha256(repr((shape, tuple(classes))).encode())
+    digest.update(np.ascontiguousarray(starts, dtype="<i8").data)
+    return digest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

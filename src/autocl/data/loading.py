@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from autocl.data.assemble import Collected
 from autocl.data.cache import decoded
 from autocl.data.catalog import describe
 from autocl.data.description import SetInfo
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.sources import locate, missing
 from autocl.errors import DataError, InputError
 
@@ -56,15 +57,22 @@ def load(
     if not 1 <= size <= 512:
         raise InputError(f"size={size} is not possible: choose 1 to 512 pixels")
     mean, std = _statistics(info, channels, statistics)
-    found = locate(info, split, root=root)
-    if found is None:
-        raise missing(info, split, root)
-    form, paths = found
-    stamps = {file: (path.stat().st_size, path.stat().st_mtime_ns) for file, path in paths.items()}
-    key = {
-        "name": name, "split": split, "size": size, "channels": channels, "options": chosen, "files": stamps,
-    }  # fmt: skip
-    made, content = decoded(key, lambda: form.read(paths, split, chosen), size=size, channels=channels)
+    if info.make is not None:
+        made = Collected(info.make(split, size, chosen), size=size, channels=channels).arrays()
+        content = content_hash(made.images, made.starts, made.classes)
+        note = ""
+    else:
+        found = locate(info, split, root=root)
+        if found is None:
+            raise missing(info, split, root)
+        form, paths = found
+        stamps = {file: (path.stat().st_size, path.stat().st_mtime_ns) for file, path in paths.items()}
+        key = {
+            "name": name, "split": split, "size": size, "channels": channels, "options": chosen,
+            "files": stamps,
+        }  # fmt: skip
+        made, content = decoded(key, lambda: form.read(paths, split, chosen), size=size, channels=channels)
+        note = form.notes
     return ImageSet(
         name=name,
         split=split,
@@ -77,7 +85,7 @@ def load(
         licence=info.licence,
         citation=info.citation,
         order=made.order,
-        notes="; ".join(note for note in (form.notes, made.notes) if note),
+        notes="; ".join(note for note in (note, made.notes) if note),
     )
 
 

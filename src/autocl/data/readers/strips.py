@@ -21,7 +21,7 @@ def read_class_strips(path: Path, split: str) -> Raw:
     with reading(path, kind), zipfile.ZipFile(path) as archive:
         meta = json.loads(archive.read("meta.json"))
         per_strip = int(meta["per_strip"])
-        counts = {str(wnid): len(files) for wnid, files in meta["files"][split].items()}
+        counts = {str(wnid): len(files) for wnid, files in sorted(meta["files"][split].items())}
     if not counts or any(count % per_strip for count in counts.values()):
         raise damaged(path, kind, f"its classes do not fill strips of {per_strip} pictures")
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from autocl.data.description import DataFile, Form, SetInfo
-from autocl.data.readers.block import Raw
+from autocl.data.readers.block import Raw, hold_out
 from autocl.data.readers.idx import read_idx_pair
+from autocl.data.readers.notmnist import LETTERS, read_notmnist
 
 _FASHION = (
     "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -94,4 +95,57 @@ FASHION_MNIST = SetInfo(
     licence="MIT",
     citation="Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking machine learning "
     "algorithms. arXiv:1708.07747 (2017).",
+)
+
+
+def _read_notmnist(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
+    return hold_out(read_notmnist(files["notMNIST_small.tar.gz"]), split)
+
+
+def _read_notmnist_sample(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
+    images, labels = files["t10k-images-idx3-ubyte.gz"], files["t10k-labels-idx1-ubyte.gz"]
+    return hold_out(read_idx_pair(images, labels, LETTERS), split)
+
+
+NOTMNIST = SetInfo(
+    name="notmnist",
+    title="notMNIST",
+    splits=("train", "test"),
+    forms=(
+        Form(
+            title="official tar of the small set",
+            files=(
+                DataFile(
+                    name="notMNIST_small.tar.gz",
+                    md5="c9890a473a9769fda4bdf314aaf500dd",
+                    urls=(
+                        "http://yaroslavvb.com/upload/notMNIST/notMNIST_small.tar.gz",
+                        "https://commondatastorage.googleapis.com/books1000/notMNIST_small.tar.gz",
+                    ),
+                ),
+            ),
+            read=_read_notmnist,
+        ),
+        Form(
+            title="sample as idx files",
+            files=(
+                DataFile(
+                    name="t10k-images-idx3-ubyte.gz",
+                    sha256="70ae9e06201f2827e5b0a3781a3169d735dd2efc69996b9eeaee7f10ed4044d7",
+                ),
+                DataFile(
+                    name="t10k-labels-idx1-ubyte.gz",
+                    sha256="1fa03836e01c862542f8eb83463bb951bebec6fcb3efa28dad748c6b38a9021b",
+                ),
+            ),
+            read=_read_notmnist_sample,
+            notes="a random sample of 10,000 letters of the original",
+        ),
+    ),
+    channels=1,
+    # Of the training part of the sample, at 32×32.
+    mean=(0.4274,),
+    std=(0.4420,),
+    licence="none stated; free for research by common use",
+    citation="Bulatov: notMNIST dataset. yaroslavvb.blogspot.com/2011/09/notmnist-dataset.html (2011).",
 )
