@@ -3,16 +3,12 @@
 Shape legend: n = images, C = input channels, F = filters, H, W = pixels.
 """
 
-from typing import Literal
-
 import torch
 from torch import nn
 
-from autocl.encoders.base import Encoder
-from autocl.errors import InputError
+from autocl.encoders.base import Encoder, Norm, check_halvings
 from autocl.ops.conv_blocks import BlockParameters, conv_blocks, supports
 
-Norm = Literal["instance", "batch", "none"]
 N_BLOCKS = 4
 
 
@@ -50,15 +46,10 @@ class Conv4(Encoder):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        smallest = 2**N_BLOCKS
-        if min(height, width) < smallest:
-            raise InputError(
-                f"Conv-4 halves an image {N_BLOCKS} times and needs at least {smallest}×{smallest} pixels, "
-                f"got {height}×{width}: resize the images or choose another encoder"
-            )
+        check_halvings("Conv-4", N_BLOCKS, height=height, width=width)
         self.norm = norm
         self.dropout = dropout
-        self.n_features = filters * (height // smallest) * (width // smallest)
+        self.n_features = filters * (height // 2**N_BLOCKS) * (width // 2**N_BLOCKS)
         self.blocks = nn.Sequential(
             *(_block(channels if i == 0 else filters, filters, norm, dropout) for i in range(N_BLOCKS))
         )

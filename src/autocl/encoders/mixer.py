@@ -1,0 +1,97 @@
+"""Mixer: an encoder of linear maps only, over patches and over the channels of a patch in turn.
+
+Shape legend: n = images, C = input channels, H, W = pixels, P = patches, E = channels of a patch.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from autocl.encoders.base import Encoder
+
+TOKEN_FACTOR = 2.0
+CHANNEL_FACTOR = 0.5
+
+
+class Mixer(Encoder):
+    """MLP-mixer: patches are embedded, mixed by `depth` pairs of two-layer networks, and averaged.
+
+    An image that patches do not tile is padded with zeros on the right and at the bottom.
+
+    Args:
+        channels: C, input channels.
+        height: H.
+        width: W.
+        embedding: E.
+        patch: side of a patch in pixels.
+        depth: number of (token-mixing, channel-mixing) pairs.
+        dropout: rate inside and after each two-layer network.
+
+    Example:
+        >>> encoder = Mixer(channels=1, height=30, width=30, embedding=16, patch=8, depth=1)
+        >>> encoder.n_patches, encoder(torch.zeros(2, 1, 30, 30)).shape
+        (16, torch.Size([2, 16]))
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        height: int,
+        width: int,
+        embedding: int = 128,
+        patch: int = 4,
+        depth: int = 4,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.patch = patch
+        self.n_patches = -(-height // patch) * -(-width // patch)
+        self.n_features = embedding
+        self.embed = nn.Linear(channels * patch**2, embedding)
+        self.mixers = nn.ModuleList()
+        for _ in range(depth):
+            self.mixers.append(token_mixer(self.n_patches, embedding, dropout))
+            self.mixers.append(channel_mixer(embedding, dropout))
+        self.norm = nn.LayerNorm(embedding)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Features [n, E] of images x [n, C, H, W]."""
+        h = self.embed(cut_patches(x, self.patch))
+        for mix in self.mixers:
+            h = h + mix(h)
+        out: torch.Tensor = self.norm(h).mean(1)
+        return out
+
+
+def cut_patches(x: torch.Tensor, patch: int) -> torch.Tensor:
+    """Images [n, C, H, W] to patches [n, P, C·patch·patch], row by row, zero-padded to whole patches."""
+    x = F.pad(x, (0, -x.shape[3] % patch, 0, -x.shape[2] % patch))
+    return F.unfold(x, patch, stride=patch).mT
+
+
+class _Transpose(nn.Module):
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        return h.mT
+
+
+def token_mixer(n_patches: int, embedding: int, dropout: float) -> nn.Module:
+    """The network that sees one channel of all patches: [n, P, E] to [n, P, E]."""
+    layers = _two_layers(n_patches, TOKEN_FACTOR, dropout)
+    return nn.Sequential(nn.LayerNorm(embedding), _Transpose(), *layers, _Transpose())
+
+
+def channel_mixer(embedding: int, dropout: float) -> nn.Module:
+    """The network that sees all channels of one patch: [n, P, E] to [n, P, E]."""
+    return nn.Sequential(nn.LayerNorm(embedding), *_two_layers(embedding, CHANNEL_FACTOR, dropout))
+
+
+def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
+    inner = max(1, int(width * factor))
+    return [
+        nn.Linear(width, inner),
+        nn.GELU(),
+        nn.Dropout(dropout),
+        nn.Linear(inner, width),
+        nn.Dropout(dropout),
+    ]
