@@ -199,10 +199,22 @@ def test_draw__many_streams__classes_labels_positions_and_images_are_uniform() -
     assert (asked / asked.mean() - 1).abs().max() < 0.15
 
 
+@pytest.mark.parametrize("rows", [1000, 20_000], ids=["sorted", "floyd"])
+def test_distinct__both_ways__give_every_ordered_draw_equally_often(rows: int) -> None:
+    repeats = 20_000 // rows
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([distinct(rng, np.full(rows, 4), 2) for _ in range(repeats)])
+    counts = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16).reshape(4, 4)
+    assert counts.diagonal().tolist() == [0] * 4
+    # 12 outcomes, 1,667 expected of each: five standard deviations are 12 %.
+    off = counts[~np.eye(4, dtype=bool)] / (20_000 / 12)
+    assert np.abs(off - 1).max() < 0.12
+
+
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.data())
+@given(st.lists(st.sampled_from([1, 2, 7, 40, 20_000]), min_size=1, max_size=5), st.data())
 def test_distinct__any_n_and_k__stays_in_range_without_repeats(n: list[int], data: st.DataObject) -> None:
-    k = data.draw(st.integers(0, min(n)))
+    k = data.draw(st.integers(0, min(*n, 40)))
     drawn = distinct(np.random.default_rng(0), np.array(n), k)
     assert drawn.shape == (len(n), k)
     for top, row in zip(n, drawn.tolist(), strict=True):

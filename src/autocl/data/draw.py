@@ -14,6 +14,9 @@ from autocl.data.imageset import ImageSet
 
 IntArray = npt.NDArray[np.int64]
 
+_SORTED_KEYS = 1 << 14
+"""Up to so many keys, sorting them all takes less time than Floyd's k rounds of array operations."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
@@ -76,8 +79,8 @@ class TaskDraw:
 def distinct(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
     """k different numbers out of range(n[r]) for every row r, in uniformly random order.
 
-    Floyd's algorithm run on all rows at once: the cost depends on k only, so that drawing 17 of the 600
-    images of a class is as cheap as drawing 17 of 20.
+    Small draws sort random keys; large ones run Floyd's algorithm on all rows at once, whose cost depends on
+    k only, so that drawing 17 of the 600 images of a class stays cheap.
 
     Args:
         rng: the generator that decides.
@@ -87,20 +90,19 @@ def distinct(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
     Returns:
         int64 [R, k].
     """
+    top = int(n.max(initial=0))
+    if len(n) * top <= _SORTED_KEYS:
+        keys = np.where(np.arange(top) < n[:, None], rng.random((len(n), top)), np.inf)
+        return keys.argsort(axis=1)[:, :k]
     chosen = np.empty((len(n), k), np.int64)
     uniform = rng.random((len(n), k))
     for j in range(k):
-        top = n - k + j
-        pick = (uniform[:, j] * (top + 1)).astype(np.int64)
+        last = n - k + j
+        pick = (uniform[:, j] * (last + 1)).astype(np.int64)
         taken = (chosen[:, :j] == pick[:, None]).any(axis=1)
-        chosen[:, j] = np.where(taken, top, pick)
+        chosen[:, j] = np.where(taken, last, pick)
     # Floyd gives a uniform set in a biased order.
-    return shuffled(rng, chosen)
-
-
-def shuffled(rng: np.random.Generator, values: IntArray) -> IntArray:
-    """Each row of [R, k] in its own uniformly random order."""
-    return np.take_along_axis(values, rng.random(values.shape).argsort(axis=1), axis=1)
+    return np.take_along_axis(chosen, permutations(rng, len(n), k), axis=1)
 
 
 def permutations(rng: np.random.Generator, rows: int, k: int) -> IntArray:

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from autocl.data.imageset import ImageSet
-from autocl.data.stream_config import StreamConfig
+from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.errors import DataError, InputError
 
 
@@ -35,14 +35,9 @@ def assert_disjoint(*sets: ImageSet) -> None:
             )
 
 
-def check_sets(sets: Sequence[ImageSet], config: StreamConfig) -> None:
+def check_sets(sets: Sequence[ImageSet], config: StreamConfig | RandomShapes) -> None:
     """Refuse sets that cannot serve every stream of this configuration."""
-    exact = {"single": 1, "alternate": 2}.get(config.order)
-    if not sets or (exact is not None and len(sets) != exact):
-        raise InputError(
-            f"order={config.order!r} draws from {exact or 'one or more'} image set(s), got {len(sets)}: "
-            "choose another order or other sets"
-        )
+    _check_number(len(sets), config)
     if len({s.images.shape[2:] for s in sets}) > 1:
         sizes = ", ".join(f"{s.name} {s.images.shape[2]}×{s.images.shape[3]}" for s in sets)
         raise InputError(f"the images of one batch must have one size, got {sizes}: load them with one size")
@@ -67,3 +62,19 @@ def check_sets(sets: Sequence[ImageSet], config: StreamConfig) -> None:
                 f"image set {s.name}/{s.split} has {s.counts[smallest]} images of class "
                 f"{s.classes[smallest]!r}, but streams need {why}"
             )
+
+
+def _check_number(n_sets: int, config: StreamConfig | RandomShapes) -> None:
+    if isinstance(config, RandomShapes):
+        if n_sets < config.sets_per_step:
+            raise InputError(
+                f"sets_per_step={config.sets_per_step} needs as many image sets, got {n_sets}: lower it or "
+                "give more sets"
+            )
+        return
+    exact = {"single": 1, "alternate": 2}.get(config.order)
+    if n_sets == 0 or (exact is not None and n_sets != exact):
+        raise InputError(
+            f"order={config.order!r} draws from {exact or 'one or more'} image set(s), got {n_sets}: "
+            "choose another order or other sets"
+        )

@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from autocl.data import shapes, uniform
 from autocl.data.batch import StreamBatch, Task
 from autocl.data.draw import IntArray, TaskDraw, draw_pool, whole_set
 from autocl.data.imageset import Augmentation, ImageSet
 from autocl.data.requirements import check_sets
-from autocl.data.stream_config import StreamConfig
-from autocl.data.uniform import draw_streams, set_order
+from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.errors import InputError
 
 
@@ -37,12 +37,12 @@ class StreamSampler:
     """
 
     def __init__(
-        self, sets: Sequence[ImageSet], config: StreamConfig, batch_size: int, seed: int
+        self, sets: Sequence[ImageSet], config: StreamConfig | RandomShapes, batch_size: int, seed: int
     ) -> None:
         """Store the arguments and check that the sets can serve the request.
 
         Args:
-            sets: the image sets, in the order that `config.order` refers to. All of one height and width.
+            sets: the image sets, in the order that `StreamConfig.order` means. All of one height and width.
             config: the shape of the streams.
             batch_size: B, streams of the global batch.
             seed: at least 0.
@@ -88,17 +88,8 @@ class StreamSampler:
             raise InputError(
                 f"streams [{lo}, {hi}) are not a part of the {self.batch_size} streams of a batch"
             )
-        rng = np.random.default_rng((self.seed, step))
-        order = set_order(rng, self.config, step, len(self.sets))
-        used = np.unique(order).tolist()
-        if self.config.drawing == "pooled":
-            pool = draw_pool(
-                rng, self._whole, used, classes=self.config.pool_classes, images=self.config.pool_images
-            )
-            draws = draw_streams(rng, self.config, order, pool.sources, self.batch_size)
-            return self._assemble(step, pool.images, [d.part(lo, hi) for d in draws])
-        draws = draw_streams(rng, self.config, order, dict(enumerate(self._whole)), self.batch_size)
-        return self._assemble(step, None, [d.part(lo, hi) for d in draws])
+        draws, pool = self._draw(step)
+        return self._assemble(step, pool, [d.part(lo, hi) for d in draws])
 
     def images(
         self, batch: StreamBatch, *, channels: int | None = None, augment: Augmentation | None = None
@@ -128,6 +119,24 @@ class StreamSampler:
             if b > a
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _draw(self, step: int) -> tuple[list[TaskDraw], IntArray | None]:
+        """All streams of a step, and the pool [U] that numbers their images unless each drew its own."""
+        rng, config = np.random.default_rng((self.seed, step)), self.config
+        if isinstance(config, RandomShapes):
+            plan = shapes.plan_sets(rng, config, len(self.sets))
+        else:
+            plan = uniform.plan_sets(rng, config, step, len(self.sets))
+        sources, pool = dict(enumerate(self._whole)), None
+        if config.drawing == "pooled":
+            drawn = draw_pool(
+                rng, self._whole, np.unique(plan).tolist(),
+                classes=config.pool_classes, images=config.pool_images,
+            )  # fmt: skip
+            sources, pool = drawn.sources, drawn.images
+        if isinstance(config, RandomShapes):
+            return shapes.draw_streams(rng, config, plan, sources, self.batch_size), pool
+        return uniform.draw_streams(rng, config, plan, sources, self.batch_size), pool
 
     def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> StreamBatch:
         """Number the drawn images by their place in the pool, which is found here unless given."""

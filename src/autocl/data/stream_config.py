@@ -1,4 +1,4 @@
-"""StreamConfig: the shape of the streams a sampler draws.
+"""StreamConfig and RandomShapes: what the streams look like that a sampler draws.
 
 Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task, B = streams of a batch.
 """
@@ -79,6 +79,83 @@ class StreamConfig:
     def n_outputs(self) -> int:
         """Labels lie in [0, n_outputs)."""
         return self.ways * (self.tasks if self.scenario == "class" else 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomShapes:
+    """Class-incremental streams with random numbers of tasks, classes and shots.
+
+    For learners that must not depend on the shape they were meta-trained with. A step fixes the number of
+    tasks and the demos of each; within these lengths every stream has its own classes per task, its own
+    unequal shots, its own returning classes and interleaved tasks. Labels are given in order of appearance.
+    The queries of a task ask about the classes shown in it.
+
+    Example:
+        >>> RandomShapes(max_tasks=3, n_outputs=10).images_per_class
+        20
+    """
+
+    max_tasks: int = 8
+    """A stream has 1 to this many tasks."""
+    max_ways: int = 5
+    """A task shows 1 to this many classes, counting those that return."""
+    max_shots: int = 15
+    """A class has 1 to this many demos each time it is shown. A class that returns so often that its images
+    run out shows them again from the first; queries stay apart."""
+    queries: int = 10
+    """Queries of each task, spread over the classes shown in it as evenly as possible."""
+    query_images: int = 5
+    """Images of each class that are asked and never shown; asked again when `queries` needs more."""
+    n_outputs: int = 20
+    """Most classes of a stream."""
+    return_chance: float = 0.25
+    """Chance that a task shows classes of earlier tasks again, in place of new ones."""
+    interleave_chance: float = 0.15
+    """Chance that the demos of a task are mixed with those of the task before."""
+    sets_per_step: int = 1
+    """Image sets that a step draws from, chosen at random; each costs a pool of its own."""
+    mix_chance: float = 0.25
+    """Chance that each task of a stream comes from a random one of them; else the stream keeps to one."""
+    drawing: Drawing = "pooled"
+    """See `StreamConfig`."""
+    pool_classes: int = 32
+    """Pooled drawing: classes drawn from each set that a step uses."""
+    pool_images: int = 20
+    """Pooled drawing: images drawn from each of these classes."""
+
+    def __post_init__(self) -> None:
+        check_positive(
+            self, "max_tasks", "max_ways", "max_shots", "queries", "query_images", "sets_per_step",
+            "pool_classes", "pool_images",
+        )  # fmt: skip
+        for field in ("return_chance", "interleave_chance", "mix_chance"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise InputError(f"RandomShapes.{field} must lie in [0, 1], got {getattr(self, field)}")
+        if self.n_outputs < max(self.max_tasks, self.max_ways):
+            raise InputError(
+                f"n_outputs={self.n_outputs} is too few for {self.max_tasks} tasks with a new class each or "
+                f"{self.max_ways} classes in one: raise n_outputs or lower max_tasks or max_ways"
+            )
+        if self.drawing == "pooled" and self.pool_images < self.images_per_class:
+            raise InputError(
+                f"pool_images={self.pool_images} is too few: {self.max_shots} demos and {self.query_images} "
+                f"queries need {self.images_per_class} images of a class; raise pool_images or lower these"
+            )
+
+    @property
+    def scenario(self) -> Scenario:
+        """Every class of a stream has its own output."""
+        return "class"
+
+    @property
+    def images_per_class(self) -> int:
+        """Images of one class that one stream draws."""
+        return self.max_shots + self.query_images
+
+    def classes_per_set(self, n_sets: int) -> int:
+        """Classes that one stream may ask of a single one of n_sets sets."""
+        del n_sets  # all tasks of a stream may come from one set
+        return self.n_outputs
 
 
 def check_positive(config: object, *fields: str) -> None:

@@ -11,7 +11,7 @@ from autocl.data.draw import IntArray, Source, TaskDraw, permutations
 from autocl.data.stream_config import StreamConfig
 
 
-def set_order(rng: np.random.Generator, config: StreamConfig, step: int, n_sets: int) -> IntArray:
+def plan_sets(rng: np.random.Generator, config: StreamConfig, step: int, n_sets: int) -> IntArray:
     """The set of each task of this step, [M]."""
     turn = np.arange(config.tasks)
     if config.order == "mixture":
