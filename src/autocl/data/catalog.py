@@ -3,6 +3,7 @@
 from autocl.data.description import SetInfo
 from autocl.data.sets.cifar import CIFAR10, CIFAR100, FC100
 from autocl.data.sets.digits import DIGITS
+from autocl.data.sets.glyphs import GLYPHS
 from autocl.data.sets.idx import FASHION_MNIST, MNIST, NOTMNIST
 from autocl.data.sets.imagenet import MINI_IMAGENET, TINY_IMAGENET
 from autocl.data.sets.omniglot import OMNIGLOT
@@ -13,7 +14,7 @@ CATALOG: dict[str, SetInfo] = {
     info.name: info
     for info in (
         OMNIGLOT, MINI_IMAGENET, FC100, TINY_IMAGENET,
-        MNIST, FASHION_MNIST, CIFAR10, CIFAR100, SVHN, NOTMNIST, DIGITS,
+        MNIST, FASHION_MNIST, CIFAR10, CIFAR100, SVHN, NOTMNIST, DIGITS, GLYPHS,
     )
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ def load(
         statistics: "paper" normalises as the authors' code does where that differs from the correct values
             (Omniglot).
         **options: what the set offers: omniglot `rotations=True` (each quarter turn a class of its own),
-            tiny_imagenet `exclude_mini_imagenet=True`.
+            tiny_imagenet `exclude_mini_imagenet=True`, glyphs `classes=…, examples=…, seed=…`.
 
     Example:
         >>> train = load("omniglot", "train", rotations=True)    # doctest: +SKIP
