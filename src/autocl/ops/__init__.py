@@ -1,0 +1,5 @@
+"""Recurrences as functions: (inputs, initial state) -> (outputs, final state)."""
+
+from autocl.ops.srwm import srwm
+
+__all__ = ["srwm"]

@@ -1,0 +1,62 @@
+"""The self-referential weight matrix: a matrix that rewrites itself while it reads. See README.md."""
+
+from torch import Tensor
+
+from autocl.errors import InputError
+from autocl.ops.backends import choose
+from autocl.ops.checks import check_pair
+
+__all__ = ["srwm"]
+
+
+def srwm(
+    u: Tensor, W: Tensor, *, softmax_input: bool = False, backend: str = "auto"
+) -> tuple[Tensor, Tensor]:
+    """Run the multi-head SRWM recurrence (Eqs. 1-5 of the paper) over a segment.
+
+    At every step the matrix is read with the input, Wu = [y; q; k; β], and then rewritten by the delta rule
+    with keys, values and learning rates of its own making. Gradients are exact for u, for W, and through
+    the final matrix, which may start the next segment.
+
+    Args:
+        u: inputs [B, H, T, D], float32 or float64, D from 1 to 64.
+        W: initial matrices [B or 1, H, R, D], row blocks y, q, k, β of D, D, D and 4 rows: one learning
+            rate for each block in that order. With a single β row (R = 3D + 1) all blocks share it.
+        softmax_input: apply softmax to u over D first (the paper's few-shot variant does not).
+        backend: "auto", "naive" (the definition), "recompute" (PyTorch loop, memory linear in T with a
+            small constant), "cpu" (numba) or "triton".
+
+    Returns:
+        y [B, H, T, D], each step read before that step's update, and the final W [B, H, R, D].
+
+    Example:
+        >>> import torch
+        >>> u, W = torch.randn(2, 3, 5, 8), torch.randn(1, 3, 28, 8)
+        >>> y, W1 = srwm(u, W)
+        >>> y.shape, W1.shape
+        (torch.Size([2, 3, 5, 8]), torch.Size([2, 3, 28, 8]))
+    """
+    check_pair("srwm", u, W)
+    B, _, T, D = u.shape
+    if not 1 <= D <= 64:
+        raise InputError(f"srwm: head size must be 1 to 64, got {D} (last axis of u {list(u.shape)})")
+    if W.shape[2] not in (3 * D + 4, 3 * D + 1):
+        raise InputError(
+            f"srwm: W must have 3D+4 = {3 * D + 4} rows (or 3D+1 = {3 * D + 1} for one shared learning "
+            f"rate) at head size D = {D}, got {W.shape[2]} in {list(W.shape)}"
+        )
+    if T == 0:
+        raise InputError("srwm: the segment is empty (u has T = 0 steps); give at least one step")
+    name = choose(backend, u)
+    if softmax_input:
+        u = u.softmax(-1)
+    W = W.expand(B, -1, -1, -1)
+    if name == "naive":
+        from autocl.ops.srwm.naive import srwm_naive as run
+    elif name == "recompute":
+        from autocl.ops.srwm.recompute import srwm_recompute as run
+    elif name == "cpu":
+        from autocl.ops.srwm.cpu import srwm_cpu as run
+    else:
+        from autocl.ops.srwm.triton import srwm_triton as run
+    return run(u, W)

@@ -1,0 +1,45 @@
+"""Run a kernel over a flat list of independent items, on as many threads as torch may use.
+
+The kernels release the GIL, so plain Python threads do. Compared with numba's own threading layers this is
+safe to call from several threads at once, survives fork, and obeys `torch.set_num_threads`.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+# Below this many steps in all, handing work to a second thread costs more than it saves.
+WORTH_SHARING = 4096
+
+
+@cache
+def _pool(pid: int) -> ThreadPoolExecutor:
+    """One pool per process: a forked child must not wait for its parent's threads."""
+    return ThreadPoolExecutor(thread_name_prefix="autocl")
+
+
+def in_threads(run: Callable[..., None], steps: int, *arrays: Any) -> None:
+    """Call run(lo, hi, *arrays) so that the ranges cover the first axis of the arrays.
+
+    Args:
+        run: a compiled kernel that releases the GIL and writes into some of the arrays.
+        steps: sequential steps per item, to judge whether sharing pays.
+        arrays: numpy arrays whose first axis counts the items.
+    """
+    items = len(arrays[0])
+    threads = min(torch.get_num_threads(), items)
+    if threads == 1 or items * steps < WORTH_SHARING:
+        run(0, items, *arrays)
+        return
+    cuts = [items * i // threads for i in range(threads + 1)]
+    pool = _pool(os.getpid())
+    others = [pool.submit(run, lo, hi, *arrays) for lo, hi in pairwise(cuts[1:])]
+    run(cuts[0], cuts[1], *arrays)
+    wait(others)
+    for other in others:
+        other.result()
