@@ -281,6 +281,19 @@ def test_batch__parts_or_steps_outside__are_refused() -> None:
         sampler.batch(-1)
 
 
+@pytest.mark.parametrize("name", ["omniglot", "mini_imagenet"])
+def test_assert_disjoint__real_splits__share_no_class(name: str) -> None:
+    from autocl.data import load
+
+    try:
+        splits = [load(name, split) for split in ("train", "val", "test")]
+    except DataError as error:
+        pytest.skip(str(error))
+    assert_disjoint(*splits)
+    with pytest.raises(DataError, match=f"{name}/train and {name}/train share {splits[0].n_classes} classes"):
+        assert_disjoint(*splits, splits[0])
+
+
 def test_assert_disjoint__shared_class__names_sets_and_class() -> None:
     assert_disjoint(toy("a"), toy("b"), toy("c"))
     with pytest.raises(DataError, match=r"a/train and a/train share 3 classes \(a/0, a/1, a/2\)"):
