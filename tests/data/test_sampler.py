@@ -268,6 +268,8 @@ def test_sampler__sets_that_cannot_serve__are_refused_by_name(
 def test_config__impossible__is_refused_when_made() -> None:
     with pytest.raises(InputError, match="ways must be at least 1, got 0"):
         StreamConfig(ways=0)
+    with pytest.raises(InputError, match="order='zigzag' is not known: choose one of single, alternate"):
+        StreamConfig(order="zigzag")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="pool_images=10 is too few"):
         StreamConfig(pool_images=10)
 

@@ -175,6 +175,7 @@ def test_mini_streams__own_the_first_two_classes_of_each_task() -> None:
         (lambda: chain_stream([half(TRAIN, TEST, "01")], shots=3, run=2, demos="paper"), "need 9"),
         (lambda: chain_stream([half(TRAIN, None, "01")], shots=8, run=0), "left to ask about after 8"),
         (lambda: chain_stream([half(TRAIN, None, "01")], shots=1, run=0, part="validation"), "no validation"),
+        (lambda: split_stream(TRAIN, TEST, scenario="x", shots=1, run=0), "scenario=.x. is not known"),  # type: ignore
         (lambda: split_stream(TRAIN, TEST, scenario="class", shots=1, run=0, ways=3), "ways=3 must lie"),
     ],
 )

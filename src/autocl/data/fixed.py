@@ -13,7 +13,7 @@ import torch
 
 from autocl.data.draw import IntArray
 from autocl.data.imageset import ImageSet
-from autocl.data.stream_config import Scenario
+from autocl.data.stream_config import Scenario, check_choice
 from autocl.errors import InputError
 
 Demos = Literal["random", "paper"]
@@ -116,6 +116,9 @@ def chain_stream(
     Returns:
         The stream.
     """
+    check_choice("scenario", scenario, Scenario)
+    check_choice("demos", demos, Demos)
+    check_choice("part", part, Part)
     if not stages:
         raise InputError("a stream needs at least one task, got none")
     if shots < 1 or run < 0:

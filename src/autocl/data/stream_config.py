@@ -4,13 +4,15 @@ Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task,
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from autocl.errors import InputError
 
 Scenario = Literal["domain", "class"]
 Drawing = Literal["pooled", "independent"]
 Order = Literal["single", "alternate", "rotate", "permute", "mixture"]
+LabelBlocks = Literal["tied", "free"]
+ClassDrawing = Literal["disjoint", "independent"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +41,10 @@ class StreamConfig:
     B→A at odd ones (the paper's two-task training). rotate: the sets in turn, shifted by one each step (the
     paper's three-task training: OMF, FOM, MFO). permute: the sets in a random order. mixture: each task from
     a random set. Orders shorter than the stream repeat. All streams of a step have the same order."""
-    label_blocks: Literal["tied", "free"] = "tied"
+    label_blocks: LabelBlocks = "tied"
     """Class scenario: tied gives task t the labels tN, …, tN+N-1 in random order (the paper); free gives
     every class of the stream a random output of its own."""
-    classes: Literal["disjoint", "independent"] = "disjoint"
+    classes: ClassDrawing = "disjoint"
     """disjoint: no class occurs twice in a stream. independent: each task draws its classes and images
     afresh, so that a later task may repeat a class and show an image again (the paper)."""
     first_shot: bool = False
@@ -56,6 +58,11 @@ class StreamConfig:
     """Pooled drawing: images drawn from each of these classes."""
 
     def __post_init__(self) -> None:
+        check_choice("scenario", self.scenario, Scenario)
+        check_choice("order", self.order, Order)
+        check_choice("label_blocks", self.label_blocks, LabelBlocks)
+        check_choice("classes", self.classes, ClassDrawing)
+        check_choice("drawing", self.drawing, Drawing)
         check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
         if self.drawing == "pooled" and self.pool_images < self.images_per_class:
             raise InputError(
@@ -124,6 +131,7 @@ class RandomShapes:
     """Pooled drawing: images drawn from each of these classes."""
 
     def __post_init__(self) -> None:
+        check_choice("drawing", self.drawing, Drawing)
         check_positive(
             self, "max_tasks", "max_ways", "max_shots", "queries", "query_images", "sets_per_step",
             "pool_classes", "pool_images",
@@ -156,6 +164,12 @@ class RandomShapes:
         """Classes that one stream may ask of a single one of n_sets sets."""
         del n_sets  # all tasks of a stream may come from one set
         return self.n_outputs
+
+
+def check_choice(name: str, value: str, choices: object) -> None:
+    """Refuse a value that is not among those of a Literal type."""
+    if value not in get_args(choices):
+        raise InputError(f"{name}={value!r} is not known: choose one of {', '.join(get_args(choices))}")
 
 
 def check_positive(config: object, *fields: str) -> None:
