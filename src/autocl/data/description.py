@@ -16,6 +16,8 @@ class DataFile:
     sha256: str = ""
     md5: str = ""
     """At least one of the two sums is known for every file that can be downloaded."""
+    equivalent: tuple[str, ...] = ()
+    """SHA-256 of known other packings of the same content."""
     urls: tuple[str, ...] = ()
     """Official address first, then mirrors. Empty: the file has to be put in place by hand."""
     splits: tuple[str, ...] = ()
@@ -60,6 +62,7 @@ class SetInfo:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `load` for this set, with their defaults."""
     folders: tuple[str, ...] = ()
-    """Names of the set's folder inside a data folder, besides its own name."""
+    """Names of the set's folder inside a data folder, besides its own name; the first is where downloads
+    go, so that sets made from the same files share them."""
     licence: str
     citation: str

@@ -8,7 +8,8 @@ from autocl.data.cache import decoded
 from autocl.data.catalog import describe
 from autocl.data.description import SetInfo
 from autocl.data.imageset import ImageSet, content_hash
-from autocl.data.sources import locate, missing
+from autocl.data.readers.block import Raw
+from autocl.data.sources import check_identity, find
 from autocl.errors import DataError, InputError
 
 _LUMA = (0.299, 0.587, 0.114)
@@ -62,16 +63,18 @@ def load(
         content = content_hash(made.images, made.starts, made.classes)
         note = ""
     else:
-        found = locate(info, split, root=root)
-        if found is None:
-            raise missing(info, split, root)
-        form, paths = found
+        form, paths = find(info, split, root=root)
         stamps = {file: (path.stat().st_size, path.stat().st_mtime_ns) for file, path in paths.items()}
         key = {
             "name": name, "split": split, "size": size, "channels": channels, "options": chosen,
             "files": stamps,
         }  # fmt: skip
-        made, content = decoded(key, lambda: form.read(paths, split, chosen), size=size, channels=channels)
+
+        def build() -> Raw:
+            check_identity(info, form, paths)
+            return form.read(paths, split, chosen)
+
+        made, content = decoded(key, build, size=size, channels=channels)
         note = form.notes
     return ImageSet(
         name=name,

@@ -1,12 +1,18 @@
 """Where the files of a set come from: a search through folders, nearest to the user's word first."""
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from autocl.data.cache import cache_folder
+from autocl.data.catalog import CATALOG
 from autocl.data.description import Form, SetInfo
+from autocl.data.download import download
+from autocl.data.verify import verdict
 from autocl.errors import DataError
+
+log = logging.getLogger(__name__)
 
 Found = tuple[Form, dict[str, Path]]
 """A form of a set, and the path of each of its files."""
@@ -44,6 +50,10 @@ def search_folders(root: str | Path | None = None) -> list[Path]:
     return [*folders, *_shared_folders(), cache_folder() / "files"]
 
 
+def _forms(info: SetInfo, split: str) -> list[Form]:
+    return [form for form in info.forms if not form.splits or split in form.splits]
+
+
 def locate(info: SetInfo, split: str, *, root: str | Path | None = None) -> Found | None:
     """The first folder and form that has every file `split` needs, or None.
 
@@ -51,27 +61,69 @@ def locate(info: SetInfo, split: str, *, root: str | Path | None = None) -> Foun
     that sub-folder itself; the other places may not, because several sets use the same file names.
     """
     for folder in search_folders(root):
-        places = [folder / name for name in (info.name, *info.folders)]
+        places = [folder / name for name in dict.fromkeys((info.name, *info.folders))]
         if root is not None:
             places.append(folder)
         for place in places:
-            for form in info.forms:
-                if form.splits and split not in form.splits:
-                    continue
+            for form in _forms(info, split):
                 paths = {file.name: place / file.name for file in form.files_for(split)}
                 if paths and all(path.exists() for path in paths.values()):
                     return form, paths
     return None
 
 
+def download_folder(info: SetInfo) -> Path:
+    """Where downloaded files of a set are kept."""
+    return cache_folder() / "files" / (info.folders[0] if info.folders else info.name)
+
+
+def fetch(info: SetInfo, split: str) -> Found | None:
+    """Download the first form of a set that can be; None when its files have to be got by hand."""
+    for form in _forms(info, split):
+        files = form.files_for(split)
+        if files and all(file.urls for file in files):
+            return form, {file.name: download(file, download_folder(info) / file.name) for file in files}
+    return None
+
+
 def missing(info: SetInfo, split: str, root: str | Path | None) -> DataError:
     """The error that tells which file to put where."""
-    target = (Path(root).expanduser() if root is not None else cache_folder() / "files") / info.name
-    forms = [form for form in info.forms if not form.splits or split in form.splits]
-    ways = [" and ".join(file.name for file in form.files_for(split)) for form in forms]
+    target = download_folder(info) if root is None else Path(root).expanduser() / info.name
+    ways = [" and ".join(file.name for file in form.files_for(split)) for form in _forms(info, split)]
     searched = ", ".join(str(folder) for folder in search_folders(root))
-    urls = [file.urls[0] for form in forms[:1] for file in form.files_for(split) if file.urls]
+    urls = [file.urls[0] for form in _forms(info, split) for file in form.files_for(split) if file.urls]
     return DataError(
         f"{info.title} ({split}) was not found in {searched}. Put {', or '.join(ways)} into {target}"
-        + (f" (official address: {' '.join(urls)})" if urls else "")
+        + (f" (official address: {' '.join(urls[:2])})" if urls else "")
     )
+
+
+def find(info: SetInfo, split: str, *, root: str | Path | None = None) -> Found:
+    """The files of a split: found, or else downloaded (not when `root` says where they are).
+
+    Raises:
+        DataError: when there is no way to get them; says which file to put where.
+    """
+    found = locate(info, split, root=root)
+    if found is None and root is None:
+        found = fetch(info, split)
+    if found is None:
+        raise missing(info, split, root)
+    return found
+
+
+def check_identity(info: SetInfo, form: Form, paths: dict[str, Path]) -> None:
+    """Refuse files that belong to another set; remark on copies nobody has compared with the official ones.
+
+    MNIST, Fashion-MNIST and notMNIST use the same file names, so a copy in the wrong folder is a real danger.
+    """
+    for file in form.files:
+        path = paths.get(file.name)
+        if path is None or path.is_dir() or verdict(file, path) != "unknown":
+            continue
+        for other in CATALOG.values():
+            for namesake in (f for g in other.forms for f in g.files if f.name == file.name):
+                if other.name != info.name and namesake != file and verdict(namesake, path) != "unknown":
+                    raise DataError(f"{path} is a file of {other.title}, not of {info.title}: replace it")
+        if file.md5 or file.sha256:
+            log.warning("%s is not a copy of %s known to autocl; reading it all the same", path, file.name)

@@ -161,7 +161,7 @@ CIFAR100 = SetInfo(
     channels=3,
     mean=(0.507, 0.487, 0.441),
     std=(0.267, 0.256, 0.276),
-    folders=("cifar100_subset",),
+    folders=("cifar100", "cifar100_subset"),
     licence=_LICENCE,
     citation=_CITATION,
 )

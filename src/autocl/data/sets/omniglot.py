@@ -28,11 +28,13 @@ OMNIGLOT = SetInfo(
                 DataFile(
                     name="images_background.zip",
                     md5="68d2efa1b9178cc56df9314c21c6e718",
+                    equivalent=("5f5a75a342d9e957897e5492346ca86c970b00b917f2bd87d8c501664989e921",),
                     urls=(_OFFICIAL + "images_background.zip",),
                 ),
                 DataFile(
                     name="images_evaluation.zip",
                     md5="6b91aef0f799c5bb55b94e3f2daec811",
+                    equivalent=("33420bfba22f65fcf98ef2e72cb5e0a85d824356188c35950262d4cf815f8f58",),
                     urls=(_OFFICIAL + "images_evaluation.zip",),
                 ),
             ),

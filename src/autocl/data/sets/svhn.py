@@ -57,7 +57,7 @@ SVHN = SetInfo(
     channels=3,
     mean=(0.4376821, 0.4437697, 0.47280442),
     std=(0.19803012, 0.20101562, 0.19703614),
-    folders=("svhn_subset",),
+    folders=("svhn", "svhn_subset"),
     licence="non-commercial use only",
     citation="Netzer et al.: Reading digits in natural images with unsupervised feature learning. "
     "NIPS workshop (2011).",

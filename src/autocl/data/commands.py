@@ -1,0 +1,127 @@
+"""The sub-commands of `autocl data`: list, get, check, show."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from autocl.data.catalog import CATALOG, describe
+from autocl.data.description import SetInfo
+from autocl.data.loading import load
+from autocl.data.sheet import contact_sheet
+from autocl.data.sources import find, locate, search_folders
+from autocl.data.verify import verdict
+from autocl.errors import DataError
+
+_VERDICTS = {
+    "official": "official file",
+    "equivalent": "known other packing of the official content",
+    "unknown": "not a copy known to autocl",
+}
+
+
+def list_sets() -> None:
+    """Show all image sets: their splits, where they were found, and their licence."""
+    table = Table(title=None, box=None, pad_edge=False)
+    for column in ("name", "splits", "where", "licence"):
+        table.add_column(column, overflow="fold")
+    for info in CATALOG.values():
+        table.add_row(info.name, ", ".join(info.splits), _whereabouts(info), info.licence)
+    console = Console()
+    console.print(table)
+    console.print("searched: " + ", ".join(str(folder) for folder in search_folders()), soft_wrap=True)
+
+
+def _whereabouts(info: SetInfo) -> str:
+    """One phrase: found where and in which form, or how to get it."""
+    if info.make is not None:
+        return "needs no files"
+    places = []
+    for split in info.splits:
+        found = locate(info, split)
+        if found is None:
+            continue
+        form, paths = found
+        place = f"{next(iter(paths.values())).parent} ({form.title})"
+        if place not in places:
+            places.append(place)
+    if places:
+        return "; ".join(places)
+    can = any(all(file.urls for file in form.files) for form in info.forms)
+    return f"not here: autocl data get {info.name}" if can else "not here, to be put in place by hand"
+
+
+def get(name: str) -> None:
+    """Make sure a set is on this machine: find or download its files, decode them into the cache.
+
+    Args:
+        name: of the set, see `autocl data list`.
+    """
+    info = describe(name)
+    console = Console()
+    for split in info.splits:
+        images = load(name, split)
+        console.print(
+            f"{name} {split}: {images.n_classes} classes, {len(images.images)} images"
+            + (f" ({images.notes})" if images.notes else ""),
+            soft_wrap=True,
+        )
+
+
+def check(name: str = "all") -> None:
+    """Compare the files of a set, or of all that are on this machine, with their check sums, and read them.
+
+    Args:
+        name: of the set; "all" checks every set that is found.
+
+    Raises:
+        DataError: when a file cannot be read or a set asked for by name is absent.
+    """
+    chosen = list(CATALOG.values()) if name == "all" else [describe(name)]
+    console = Console()
+    broken = []
+    for info in chosen:
+        for split in info.splits:
+            if info.make is None:
+                found = locate(info, split) if name == "all" else find(info, split)
+                if found is None:
+                    console.print(f"{info.name} {split}: not here")
+                    continue
+                form, paths = found
+                for file in form.files_for(split):
+                    kind = _VERDICTS[verdict(file, paths[file.name])]
+                    console.print(f"{info.name} {split}: {paths[file.name]}: {kind}", soft_wrap=True)
+            try:
+                images = load(info.name, split)
+            except DataError as error:
+                broken.append(f"{info.name} {split}: {error}")
+                console.print(f"{info.name} {split}: cannot be read", style="red")
+                continue
+            console.print(
+                f"{info.name} {split}: {images.n_classes} classes, {len(images.images)} images, "
+                f"sha256 {images.hash}",
+                soft_wrap=True,
+            )
+    if broken:
+        raise DataError("; ".join(broken))
+
+
+def show(
+    name: str, *, split: str = "train", out: Path | None = None, classes: int = 20, examples: int = 20
+) -> None:
+    """Save a contact sheet of a set as PNG: one row per class.
+
+    Args:
+        name: of the set, see `autocl data list`.
+        split: which part of it.
+        out: file to write; default: NAME-SPLIT.png in the current folder.
+        classes: rows.
+        examples: images per row.
+    """
+    sheet = contact_sheet(load(name, split), classes=classes, examples=examples)
+    path = out if out is not None else Path(f"{name}-{split}.png")
+    try:
+        sheet.save(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot write {path} ({error}): give another file ending in .png") from error
+    Console().print(f"saved {path}", soft_wrap=True)
