@@ -226,10 +226,11 @@ def test_images__two_sets__are_the_pools_rows_in_the_channels_of_the_richest() -
     sets = [toy("gray"), toy("colour", channels=3)]
     for drawing in ("pooled", "independent"):
         config = StreamConfig(order="alternate", shots=2, drawing=drawing, pool_classes=12)  # type: ignore[arg-type]
-        sampler = StreamSampler(sets, config, 2, 0)
+        # Enough streams to use every row, so that the first and last of each set are among them.
+        sampler = StreamSampler(sets, config, 200, 0)
         batch = sampler.batch(1)
         x = sampler.images(batch)
-        assert x.shape == (len(batch.pool), 3, 4, 4)
+        assert x.shape == (480, 3, 4, 4)
         rows = torch.where(batch.pool >= 240, batch.pool - 240, batch.pool)
         assert torch.allclose(x[:, 2, 0, 0] * 255, rows.float())
 
