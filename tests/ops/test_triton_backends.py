@@ -15,7 +15,7 @@ import torch
 
 from autocl.errors import InputError
 
-OPS = ("delta",)
+OPS = ("srwm", "delta")
 HERE = Path(__file__).parent
 needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="triton is not installed")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
