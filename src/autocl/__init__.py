@@ -1,3 +1,36 @@
-"""Continual learning that is learned, not hand-crafted."""
+"""Continual learning that is learned, not hand-crafted.
+
+The names below are loaded when first used, so that `import autocl` costs little more than importing torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
+
+_HOME = {
+    "AutoclError": "autocl.errors",
+    "EncoderConfig": "autocl.encoders",
+    "Learner": "autocl.learner",
+    "LearnerConfig": "autocl.learner_config",
+    "LearnerState": "autocl.state",
+}
+
+if TYPE_CHECKING:
+    from autocl.encoders import EncoderConfig
+    from autocl.errors import AutoclError
+    from autocl.learner import Learner
+    from autocl.learner_config import LearnerConfig
+    from autocl.state import LearnerState
+
+__all__ = ["AutoclError", "EncoderConfig", "Learner", "LearnerConfig", "LearnerState", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'autocl' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,7 +3,6 @@
 Shape legend: B = streams, T = demos, Q = queries, H = heads, D = head size, C = H·D.
 """
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 

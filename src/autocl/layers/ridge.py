@@ -1,0 +1,58 @@
+"""RidgeReadout: a fast-weight head that solves for its weights instead of descending to them.
+
+Shape legend: B = streams, T = demos, Q = queries, F = features, K = key size, N = classes.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autocl.layers.base import State
+
+
+class RidgeReadout(nn.Module):
+    """Class scores by ridge regression of one-hot labels on meta-learned keys.
+
+    The state is two sums over the demos, A = Σ k kᵀ and C = Σ k yᵀ, so its size is constant and the order of
+    the demos does not matter: a delta rule with the best possible learning rate, which cannot forget what
+    its keys keep apart. The weights (A + λI)⁻¹ C are found when a query comes. As λ grows the scores become
+    those of summed class means, so nearest mean is its limit. Keys, λ and the scale of the scores are
+    meta-learned. Not in the paper; `LearnerConfig.readout` says whether a learner has it.
+
+    Args:
+        features: F.
+        n_classes: N.
+        keys: K, including one constant entry that acts as the bias.
+    """
+
+    def __init__(self, *, features: int, n_classes: int, keys: int) -> None:
+        super().__init__()
+        self.n_classes = n_classes
+        self.key = nn.Linear(features, keys - 1, bias=False)
+        self.log_ridge = nn.Parameter(torch.zeros(()))
+        # One-hot regression gives scores near 0 and 1: start with differences a softmax can feel.
+        self.log_scale = nn.Parameter(torch.tensor(1.5))
+
+    def initial_state(self, batch: int) -> State:
+        """Empty sums: A [B, K, K], C [B, K, N]."""
+        K, zero = self.key.out_features + 1, self.log_ridge.new_zeros
+        return {"A": zero(batch, K, K), "C": zero(batch, K, self.n_classes)}
+
+    def learn(self, f: Tensor, y: Tensor, state: State) -> State:
+        """Add demos with features f [B, T, F] and labels y [B, T] to the sums."""
+        k = self._keys(f)
+        target = F.one_hot(y, self.n_classes).to(k.dtype)
+        return {"A": state["A"] + k.mT @ k, "C": state["C"] + k.mT @ target}
+
+    def read(self, f: Tensor, state: State) -> Tensor:
+        """Scores [B, Q, N] of queries with features f [B, Q, F]."""
+        A = state["A"]
+        ridge = self.log_ridge.exp() * torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+        weights = torch.cholesky_solve(state["C"], torch.linalg.cholesky(A + ridge))
+        scores: Tensor = self.log_scale.exp() * (self._keys(f) @ weights)
+        return scores
+
+    def _keys(self, f: Tensor) -> Tensor:
+        """Keys [..., K] of norm √2: a unit vector in the meta-learned direction, and the constant."""
+        k = F.normalize(self.key(f), dim=-1)
+        return torch.cat([k, torch.ones_like(k[..., :1])], dim=-1)

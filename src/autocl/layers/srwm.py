@@ -1,0 +1,93 @@
+"""SRWMLayer: the self-referential sublayer of the paper's "Recursive Self-Transformer".
+
+Shape legend: B = streams, T = demos, Q = queries, H = heads, D = head size, C = H·D, R = 3D + rates.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from autocl.errors import InputError
+from autocl.layers.base import State
+from autocl.ops import srwm
+
+Norm = Literal["skip", "pre"]
+
+
+class SRWMLayer(nn.Module):
+    """A residual sublayer whose weights are its state.
+
+    norm="skip" is the paper's wiring: LayerNorm(h) + dropout(W_out SRWM(h)), the SRWM reading the raw
+    residual stream. norm="pre" is the usual Transformer's: h + dropout(W_out SRWM(LayerNorm(h))).
+
+    Args:
+        width: C.
+        heads: H, a divisor of C.
+        dropout: rate on the sublayer's output.
+        norm: where the LayerNorm stands.
+        softmax_input: softmax over each head's input before the recurrence (not in the paper's models).
+        shared_rate: one learning rate for the whole matrix instead of one for each block.
+
+    Example:
+        >>> layer = SRWMLayer(width=16, heads=2)
+        >>> h, state = layer(torch.zeros(3, 5, 16), layer.initial_state(3))
+        >>> h.shape, state["W"].shape
+        (torch.Size([3, 5, 16]), torch.Size([3, 2, 28, 8]))
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        heads: int,
+        dropout: float = 0.1,
+        norm: Norm = "skip",
+        softmax_input: bool = False,
+        shared_rate: bool = False,
+    ) -> None:
+        super().__init__()
+        if width % heads:
+            raise InputError(f"SRWM needs heads that divide its width, got width {width}, heads {heads}")
+        if norm not in ("skip", "pre"):
+            raise InputError(f"unknown norm {norm!r} of the SRWM layer: choose 'skip' (the paper's) or 'pre'")
+        self.heads = heads
+        self.placement = norm
+        self.softmax_input = softmax_input
+        D = width // heads
+        # A query is multiplied with the same matrix again at once: a small block keeps that product tame.
+        block_std = [(D, 1.0), (D, 0.01), (D, 1.0), (1 if shared_rate else 4, 1.0)]
+        rows = [torch.randn(heads, n, D) * std / D**0.5 for n, std in block_std]
+        self.W = nn.Parameter(torch.cat(rows, dim=1))
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, width, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def initial_state(self, batch: int) -> State:
+        """The meta-learned matrix, once for each stream: W [B, H, R, D]."""
+        return {"W": self.W.expand(batch, -1, -1, -1)}
+
+    def forward(self, h: Tensor, state: State) -> tuple[Tensor, State]:
+        """Run a segment h [B, T, C]; the matrices rewrite themselves at every demo."""
+        skip, u = self._branches(h)
+        y, W = srwm(u, state["W"], softmax_input=self.softmax_input)
+        return self._join(skip, y), {"W": W}
+
+    def read(self, h: Tensor, state: State) -> Tensor:
+        """Answer queries h [B, Q, C]: only the y-block of the state is read, for all queries at once."""
+        skip, u = self._branches(h)
+        if self.softmax_input:
+            u = u.softmax(-1)
+        D = u.shape[-1]
+        return self._join(skip, u @ state["W"][:, :, :D].mT)
+
+    def _branches(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """The skip path [B, T, C], and the recurrence's input [B, H, T, D]."""
+        normed = self.norm(h)
+        skip, x = (normed, h) if self.placement == "skip" else (h, normed)
+        return skip, x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _join(self, skip: Tensor, y: Tensor) -> Tensor:
+        """Add the heads' output y [B, H, T, D] to the skip path."""
+        out: Tensor = skip + self.dropout(self.out(y.transpose(1, 2).flatten(-2)))
+        return out

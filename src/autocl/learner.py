@@ -1,0 +1,225 @@
+"""Learner: encoder + self-modifying layers + head. Its parameters are the meta-learned algorithm.
+
+Shape legend: B = streams, T = demos, Q = queries, F = features, N = classes, C = model width.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autocl.encoders import build_encoder
+from autocl.errors import FileError, InputError
+from autocl.files import read_tensors, write_tensors
+from autocl.layers import Layer, RidgeReadout, build_layers
+from autocl.learner_config import LearnerConfig, config_from_dict
+from autocl.state import LearnerState
+
+FILE_NAME = "learner.safetensors"
+
+
+class Learner(nn.Module):
+    """A continual learner: `learn` maps (demos, state) to a new state, `predict` reads a state.
+
+    Both are pure functions; a query never changes a state. Gradients flow through states, which is how the
+    algorithm itself is meta-learned.
+
+    Example:
+        >>> learner = Learner(LearnerConfig(n_classes=5)).eval()
+        >>> x, y = torch.randn(1, 10, 3, 32, 32), torch.arange(10)[None] % 5
+        >>> state = learner.learn(x, y, learner.initial_state())
+        >>> learner.predict(x[:, :3], state).shape
+        torch.Size([1, 3, 5])
+    """
+
+    def __init__(self, config: LearnerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = build_encoder(
+            config.encoder, channels=config.channels, height=config.height, width=config.width
+        )
+        features, N = self.encoder.n_features, config.n_classes
+        # Columns: features, then one for each label, then the unknown label.
+        self.input = nn.Linear(features + N + 1, config.model_width)
+        with torch.no_grad():
+            self.input.weight[:, features:] *= config.label_scale
+        self.layers = build_layers(config)
+        self.head = nn.Linear(config.model_width, N)
+        self.readout = (
+            RidgeReadout(features=features, n_classes=N, keys=config.readout_keys)
+            if config.readout == "ridge"
+            else None
+        )
+
+    def initial_state(self, batch: int = 1) -> LearnerState:
+        """What the learner knows before the first demo, for a batch of streams."""
+        tensors = {
+            f"{i}.{name}": t
+            for i, layer in enumerate(self._stack())
+            for name, t in layer.initial_state(batch).items()
+        }
+        if self.readout is not None:
+            tensors |= {f"readout.{n}": t for n, t in self.readout.initial_state(batch).items()}
+        if self.config.labels == "delayed":
+            unknown = torch.full((batch,), self.config.n_classes, device=self.head.weight.device)
+            tensors["delayed.label"] = unknown
+        return LearnerState(tensors)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Features [..., F] of images [..., channels, height, width]. Independent of any state."""
+        c = self.config
+        shape = (c.channels, c.height, c.width)
+        if tuple(x.shape[-3:]) != shape or x.dim() < 4:
+            raise InputError(
+                f"images must end in [channels, height, width] = {list(shape)} for this learner, got shape "
+                f"{list(x.shape)}; resize them, or build a learner for that size"
+            )
+        if not x.is_floating_point():
+            raise InputError(f"images must be normalised floating point (see ImageSet.take), got {x.dtype}")
+        if not torch.isfinite(x).all():
+            raise InputError("images contain NaN or infinity; clean them before learning or predicting")
+        out: Tensor = self.encoder(x.flatten(0, -4)).unflatten(0, x.shape[:-3])
+        return out
+
+    def learn(self, x: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
+        """Show demos: images x [B, T, channels, height, width], labels y [B, T] -> the state after them."""
+        self._check_labels(y, x.shape[:-3])
+        return self.learn_features(self.encode(x), y, state)
+
+    def predict(self, x: Tensor, state: LearnerState) -> Tensor:
+        """Ask queries: images x [B, Q, channels, height, width] -> logits [B, Q, N]."""
+        return self.predict_features(self.encode(x), state)
+
+    def learn_features(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
+        """`learn` on features f [B, T, F] that `encode` made before."""
+        return self.run_features(f, y, state)[1]
+
+    def run_features(self, f: Tensor, y: Tensor, state: LearnerState) -> tuple[Tensor, LearnerState]:
+        """Show demos and return the body's logits [B, T, N] at every one of them, beside the new state.
+
+        With delayed labels the logits at step t are predictions of y_t; with synchronous labels, where y_t is
+        part of the input, they mean little.
+        """
+        self._check_features(f, state)
+        self._check_labels(y, f.shape[:-1])
+        tensors: dict[str, Tensor] = {}
+        shown = y
+        if self.config.labels == "delayed":
+            shown = torch.cat([state.tensors["delayed.label"][:, None], y[:, :-1]], dim=1)
+            tensors["delayed.label"] = y[:, -1]
+        h = self._embed(f, shown)
+        for i, layer in enumerate(self._stack()):
+            h, new = layer(h, state.part(str(i)))
+            tensors |= {f"{i}.{name}": t for name, t in new.items()}
+        if self.readout is not None:
+            new = self.readout.learn(f, y, state.part("readout"))
+            tensors |= {f"readout.{name}": t for name, t in new.items()}
+        return self.head(h), LearnerState(tensors)
+
+    def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
+        """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
+        self._check_features(f, state)
+        if self.config.labels == "delayed":
+            shown = state.tensors["delayed.label"][:, None].expand(f.shape[:-1])
+        else:
+            shown = torch.full(f.shape[:-1], self.config.n_classes, device=f.device)
+        h = self._embed(f, shown)
+        for i, layer in enumerate(self._stack()):
+            h = layer.read(h, state.part(str(i)))
+        logits: Tensor = self.head(h)
+        if self.readout is not None:
+            logits = logits + self.readout.read(f, state.part("readout"))
+        return logits
+
+    def with_classes(self, n_classes: int) -> "Learner":
+        """A learner for another number of classes with the same weights.
+
+        Features keep their columns, label c goes to label c, unknown to unknown; what is new starts fresh.
+        """
+        other = Learner(replace(self.config, n_classes=n_classes)).to(self.head.weight)
+        mine = self.state_dict()
+        features, common = self.encoder.n_features, min(n_classes, self.config.n_classes)
+        theirs = other.state_dict()
+        for name, value in mine.items():
+            if name == "input.weight":
+                theirs[name][:, : features + common] = value[:, : features + common]
+                theirs[name][:, -1] = value[:, -1]
+            elif name in ("head.weight", "head.bias"):
+                theirs[name][:common] = value[:common]
+            else:
+                theirs[name] = value
+        other.load_state_dict(theirs)
+        return other.train(self.training)
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that identify architecture and weights."""
+        digest = hashlib.sha256(json.dumps(asdict(self.config), sort_keys=True).encode())
+        for name, value in sorted(self.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def save_pretrained(self, path: str | Path, *, meta: dict[str, str] | None = None) -> Path:
+        """Write weights and configuration to one file (`*.safetensors`), or into a folder.
+
+        Returns:
+            The file that was written.
+        """
+        path = Path(path)
+        file = path if path.suffix == ".safetensors" else path / FILE_NAME
+        config = json.dumps(asdict(self.config))
+        tensors = {n: t.detach().cpu().contiguous() for n, t in self.state_dict().items()}
+        write_tensors(file, tensors, {**(meta or {}), "kind": "learner", "config": config})
+        return file
+
+    @staticmethod
+    def from_pretrained(path: str | Path) -> "Learner":
+        """Read a learner from a file or folder that `save_pretrained` wrote. It comes in evaluation mode."""
+        path = Path(path)
+        file = path / FILE_NAME if path.is_dir() else path
+        tensors, meta = read_tensors(file, kind="learner")
+        try:
+            learner = Learner(config_from_dict(json.loads(meta["config"])))
+            learner.load_state_dict(tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
+        return learner.eval()
+
+    def _stack(self) -> Iterator[Layer]:
+        """The layers, typed as what they are: nn.ModuleList only knows modules."""
+        return (cast("Layer", layer) for layer in self.layers)
+
+    def _embed(self, f: Tensor, label: Tensor) -> Tensor:
+        """Input projection of [features; one-hot label or unknown] -> [B, T, C]."""
+        one_hot = F.one_hot(label, self.config.n_classes + 1).to(f.dtype)
+        h: Tensor = self.input(torch.cat([f, one_hot], dim=-1))
+        return h
+
+    def _check_features(self, f: Tensor, state: LearnerState) -> None:
+        if f.dim() != 3 or f.shape[-1] != self.encoder.n_features or f.shape[1] == 0:
+            raise InputError(
+                f"features must be [streams, at least 1, {self.encoder.n_features}], got {list(f.shape)}"
+            )
+        if len(f) != state.batch:
+            raise InputError(f"got images of {len(f)} streams for a state of {state.batch}")
+        device = next(iter(state.tensors.values())).device
+        if f.device != device:
+            raise InputError(f"images are on {f.device}, the state is on {device}; move one with .to()")
+
+    def _check_labels(self, y: Tensor, shape: torch.Size) -> None:
+        if y.shape != shape:
+            raise InputError(f"labels must be one for each image {list(shape)}, got {list(y.shape)}")
+        if y.dtype != torch.int64:
+            raise InputError(f"labels must be int64, got {y.dtype}; use .long()")
+        if y.numel() and not (int(y.min()) >= 0 and int(y.max()) < self.config.n_classes):
+            raise InputError(
+                f"labels must lie in 0..{self.config.n_classes - 1} for this learner, got "
+                f"{int(y.min())}..{int(y.max())}; use a learner with more classes, or with_classes(n)"
+            )
