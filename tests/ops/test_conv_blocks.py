@@ -83,6 +83,23 @@ def test_dropout_is_the_same_for_the_same_seed_and_differs_between_images_and_ca
     assert len({tuple(image.flatten().tolist()) for image in first}) == 40
 
 
+def test_many_threads_give_the_same():
+    blocks = random_blocks(1, 4, 2)
+    x = torch.randn(40, 1, 28, 28, dtype=torch.float64)
+    threads = torch.get_num_threads()
+    outcomes = []
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            torch.manual_seed(0)
+            out = fused(blocks, x, dropout=0.2)
+            outcomes.append((out, *torch.autograd.grad(out.square().sum(), blocks.parameters())))
+    finally:
+        torch.set_num_threads(threads)
+    for one, three in zip(*outcomes, strict=True):
+        torch.testing.assert_close(one, three, rtol=1e-12, atol=1e-12)
+
+
 def test_a_nan_is_not_hidden():
     blocks = random_blocks(1, 4, 2)
     x = torch.zeros(2, 1, 8, 8, dtype=torch.float64)

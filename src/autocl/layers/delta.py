@@ -26,6 +26,7 @@ class DeltaLayer(nn.Module):
         additive: linear attention, which adds values to its weights without correcting them.
 
     Example:
+        >>> import torch
         >>> layer = DeltaLayer(width=16, heads=2)
         >>> h, state = layer(torch.zeros(3, 5, 16), layer.initial_state(3))
         >>> h.shape, state["W"].shape

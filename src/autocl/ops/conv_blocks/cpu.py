@@ -4,6 +4,7 @@ Shape legend: n = images, C = input channels, F = filters, H, W = pixels, L = bl
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from autocl.ops.conv_blocks import BlockParameters, kernel
+from autocl.ops.threads import in_threads
 
 CHUNK_PIXELS = 32 * 32 * 32
 """Input pixels per chunk: 32 images of 32×32. The fastest of 8, 16 and 32 such images, see README.md."""
@@ -83,19 +85,9 @@ class _Chunk(torch.autograd.Function):
             out = torch.empty(pooled, dtype=y.dtype, memory_format=torch.channels_last)
             place = torch.empty(pooled, dtype=torch.uint8, memory_format=torch.channels_last)
             mean, rstd = y.new_empty(n, F), y.new_empty(n, F)
-            kernel.forward(
-                first,
-                _pixels(y),
-                gammas[block].detach().numpy(),
-                betas[block].detach().numpy(),
-                EPS,
-                dropout,
-                np.uint64(seed),
-                _pixels(out),
-                _pixels(place),
-                mean.numpy(),
-                rstd.numpy(),
-            )
+            norm = (gammas[block].detach().numpy(), betas[block].detach().numpy(), EPS)
+            run = partial(kernel.forward, first, *norm, dropout, np.uint64(seed))
+            in_threads(run, H * W, *map(_pixels, (y, out, place)), mean.numpy(), rstd.numpy())
             # The first block's y is most of the memory and, from few input channels, soon made again.
             saved += _Saved(h, y if block else y.new_empty(0), place, mean, rstd)
             h = out
@@ -110,31 +102,28 @@ class _Chunk(torch.autograd.Function):
         weights, gammas = ctx.saved_tensors[:depth], ctx.saved_tensors[depth : 2 * depth]
         saved = ctx.saved_tensors[2 * depth :]
         width = len(_Saved._fields)
-        dgammas, dbetas = ([torch.zeros_like(g) for g in gammas] for _ in range(2))
         dweights: list[Tensor] = []
+        dgammas: list[Tensor] = []
+        dbetas: list[Tensor] = []
         g: Tensor | None = grad_outputs[0]
         for block in reversed(range(depth)):
             h, y, place, mean, rstd = _Saved(*saved[block * width : (block + 1) * width])
             # The kernel turns y into its gradient in place, so a kept one is copied: backward may run twice.
             dy = y.clone() if block else _convolve(h, weights[block])
-            kernel.backward(
-                _pixels(dy),
-                gammas[block].detach().numpy(),
-                ctx.dropout,
-                _pixels(place),
-                mean.numpy(),
-                rstd.numpy(),
-                _pixels(_channels_last(g)),
-                dgammas[block].numpy(),
-                dbetas[block].numpy(),
-            )
+            dgamma, dbeta = torch.empty_like(mean), torch.empty_like(mean)
+            run = partial(kernel.backward, gammas[block].detach().numpy(), ctx.dropout)
+            images = (_pixels(dy), _pixels(place), mean.numpy(), rstd.numpy(), _pixels(_channels_last(g)))
+            in_threads(run, dy[0, 0].numel(), *images, dgamma.numpy(), dbeta.numpy())
             wanted = [block > 0 or ctx.needs_input_grad[0], True, False]
             g, dweight, _ = torch.ops.aten.convolution_backward(
                 dy, h, weights[block], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, wanted
             )
-            dweights.insert(0, dweight)
-        dbiases = [torch.zeros_like(b) for b in dbetas]
-        return (g, None, None, None, *dweights, *dbiases, *dgammas, *dbetas)
+            dweights.append(dweight)
+            dgammas.append(dgamma.sum(0))
+            dbetas.append(dbeta.sum(0))
+        dbiases = [torch.zeros_like(dbeta) for dbeta in dbetas]
+        gradients = (dweights, dbiases, dgammas, dbetas)
+        return (g, None, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
 
 
 def _convolve(h: Tensor, weight: Tensor) -> Tensor:

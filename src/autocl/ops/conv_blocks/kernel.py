@@ -12,12 +12,12 @@ BLOCKED = np.uint8(4)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def forward(first, y, gamma, beta, eps, dropout, seed, out, place, mean, rstd):
-    """Fill out, place [n, H//2, W//2, F] and mean, rstd [n, F] from conv outputs y [n, H, W, F].
+def forward(first, gamma, beta, eps, dropout, seed, lo, hi, y, out, place, mean, rstd):
+    """Fill out, place [n, H//2, W//2, F] and mean, rstd [n, F] for images lo..hi of y [n, H, W, F].
 
     `first` is the number of y[0] in the whole batch: it makes dropout independent of how a batch is cut.
     """
-    n, H, W, F = y.shape
+    _, H, W, F = y.shape
     zero = y.dtype.type(0)
     one = y.dtype.type(1)
     per_pixel = one / y.dtype.type(H * W)
@@ -27,7 +27,7 @@ def forward(first, y, gamma, beta, eps, dropout, seed, out, place, mean, rstd):
     shift = np.empty(F, y.dtype)
     m = np.empty(F, y.dtype)
     v = np.empty(F, y.dtype)
-    for i in range(n):
+    for i in range(lo, hi):
         for c in range(F):
             m[c] = zero
             v[c] = zero
@@ -83,9 +83,9 @@ def forward(first, y, gamma, beta, eps, dropout, seed, out, place, mean, rstd):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def backward(y, gamma, dropout, place, mean, rstd, dout, dgamma, dbeta):
-    """Overwrite conv outputs y [n, H, W, F] with their gradient; add to dgamma and dbeta [F]."""
-    n, H, W, F = y.shape
+def backward(gamma, dropout, lo, hi, y, place, mean, rstd, dout, dgamma, dbeta):
+    """Overwrite y [n, H, W, F] with its gradient for images lo..hi, and fill dgamma, dbeta [n, F]."""
+    _, H, W, F = y.shape
     zero = y.dtype.type(0)
     per_pixel = y.dtype.type(1) / y.dtype.type(H * W)
     keep_scale = y.dtype.type(1.0 / (1.0 - dropout))
@@ -95,7 +95,7 @@ def backward(y, gamma, dropout, place, mean, rstd, dout, dgamma, dbeta):
     slope = np.empty(F, y.dtype)
     offset = np.empty(F, y.dtype)
     local = np.empty(F, y.dtype)
-    for i in range(n):
+    for i in range(lo, hi):
         for c in range(F):
             g[c] = zero
             gy[c] = zero
@@ -113,8 +113,8 @@ def backward(y, gamma, dropout, place, mean, rstd, dout, dgamma, dbeta):
             r = rstd[i, c]
             sum_g = g[c] * keep_scale
             sum_gx = (gy[c] * keep_scale - mean[i, c] * sum_g) * r
-            dbeta[c] += sum_g
-            dgamma[c] += sum_gx
+            dbeta[i, c] = sum_g
+            dgamma[i, c] = sum_gx
             s = gamma[c] * r
             scale[c] = s * keep_scale
             slope[c] = -s * r * sum_gx * per_pixel
