@@ -3,13 +3,13 @@
 import http.client
 import logging
 import os
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from autocl import __version__
@@ -131,6 +131,7 @@ def _fetch(url: str, part: Path, advance: Callable[[int, int | None], None]) -> 
 def _progress(title: str) -> Iterator[Callable[[int, int | None], None]]:
     """A bar on a terminal, nothing elsewhere; gives a function of (bytes more, bytes in all)."""
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress("{task.description}", *columns, disable=not sys.stderr.isatty()) as bar:
+    console = Console(stderr=True)
+    with Progress("{task.description}", *columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda count, total: bar.update(task, advance=count, total=total)

@@ -1,10 +1,50 @@
 """Members of a zip or of a tar with any compression, one after the other."""
 
+import bz2
+import gzip
+import lzma
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
+
+_COMPRESSIONS: dict[bytes, Callable[..., IO[bytes]]] = {
+    b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
+    b"\xfd7zXZ\x00": cast("Callable[..., IO[bytes]]", lzma.open),
+    b"BZh": cast("Callable[..., IO[bytes]]", bz2.open),
+}
+"""How each kind of file starts, and what opens it."""
+
+
+@contextmanager
+def _tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """A tar as a stream: no index is built, and nothing is decompressed twice.
+
+    The decompression is not left to tarfile, which ignores gzip's check sum; and the file is read to its
+    end, where that sum stands.
+    """
+    with path.open("rb") as probe:
+        magic = probe.read(6)
+    opener = next((opener for start, opener in _COMPRESSIONS.items() if magic.startswith(start)), open)
+    with opener(path, "rb") as file:
+        with tarfile.open(fileobj=file, mode="r|") as stream:
+            yield stream
+        while file.read(1 << 20):
+            pass
+
+
+def checked_names(archive: zipfile.ZipFile) -> list[str]:
+    """Names of all files in a zip, compared with the second copy of each name that stands before its data.
+
+    A name is the one thing in a zip without a check sum, and a damaged one could move or hide a file.
+    """
+    names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    for name in names:
+        archive.open(name).close()
+    return names
 
 
 def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
@@ -18,12 +58,11 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
     """
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            for entry in archive.infolist():
-                if not entry.is_dir() and wanted(entry.filename):
-                    yield entry.filename, archive.read(entry)
+            for name in checked_names(archive):
+                if wanted(name):
+                    yield name, archive.read(name)
         return
-    # "r|*" streams: no index is built and nothing is decompressed twice.
-    with tarfile.open(path, "r|*") as stream:
+    with _tar(path) as stream:
         for member in stream:
             if member.isfile() and wanted(member.name):
                 content = stream.extractfile(member)
@@ -40,7 +79,7 @@ def extract(path: Path, names: Collection[str], folder: Path) -> dict[str, Path]
         KeyError: when one of them is missing.
     """
     out = {}
-    with tarfile.open(path, "r|*") as stream:
+    with _tar(path) as stream:
         for member in stream:
             name = member.name.rpartition("/")[2]
             content = stream.extractfile(member) if member.isfile() and name in names else None

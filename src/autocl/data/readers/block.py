@@ -6,12 +6,6 @@ hundred at a time, and whoever consumes them resizes and sorts.
 Shape legend: m = images of a block, H, W = pixels as stored.
 """
 
-import gzip
-import lzma
-import struct
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
-from autocl.errors import DataError, FileError
+from autocl.errors import AutoclError, DataError
 
 Block = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 """uint8 [m, H, W] or [m, H, W, 3], and int64 [m]: the class number of each image."""
@@ -36,25 +29,17 @@ class Raw:
     notes: str = ""
 
 
-# Whatever the standard library, numpy and Pillow raise at damaged bytes. Pillow reports broken PNG
-# chunks as SyntaxError; numpy reports absurd sizes as MemoryError or OverflowError.
-_DAMAGE = (
-    OSError, EOFError, ValueError, KeyError, IndexError, TypeError, OverflowError, MemoryError, SyntaxError,
-    NotImplementedError, RuntimeError, AttributeError, struct.error, zlib.error, lzma.LZMAError,
-    gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, Image.DecompressionBombError,
-)  # fmt: skip
-
-
 @contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
     """Turn any failure while reading `path` into one `DataError` that names the file and the remedy."""
     try:
         yield
-    except (DataError, FileError):
+    except AutoclError:
         raise
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist: expected {expected}") from error
-    except _DAMAGE as error:
+    except Exception as error:
+        # Damaged bytes make the standard library, numpy, scipy and Pillow raise almost anything.
         detail = str(error).splitlines()[0] if str(error) else ""
         raise DataError(
             f"{path} cannot be read as {expected} ({type(error).__name__}{': ' if detail else ''}{detail}). "

@@ -59,8 +59,8 @@ def read_listed(folder: Path, table: Path) -> Raw:
     kind = "the csv of a mini-ImageNet split"
     with reading(table, kind), table.open(newline="") as file:
         listed = [(row["filename"], row["label"]) for row in csv.DictReader(file)]
-    if not listed:
-        raise damaged(table, kind, "it lists no image")
+    if not listed or not all(name and wnid for name, wnid in listed):
+        raise damaged(table, kind, "it lists no image, or one without a label")
     classes = tuple(sorted({wnid for _, wnid in listed}))
     number = {wnid: label for label, wnid in enumerate(classes)}
 

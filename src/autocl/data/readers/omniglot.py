@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from autocl.data.readers.archive import checked_names
 from autocl.data.readers.block import Block, Raw, damaged, reading
 from autocl.data.readers.pictures import decode
 
@@ -45,7 +46,8 @@ def read_omniglot(background: Path, evaluation: Path, split: str, *, rotations: 
     for path in (background, evaluation):
         kind = "Omniglot's " + path.name
         with reading(path, kind), zipfile.ZipFile(path) as archive:
-            found = sorted(m.group() for m in map(_MEMBER.fullmatch, archive.namelist()) if m)
+            names = [name for name in checked_names(archive) if not name.startswith("__MACOSX/")]
+            found = sorted(m.group() for m in map(_MEMBER.fullmatch, names) if m)
         if not found:
             raise damaged(path, kind, "no member is like images_background/Alphabet/character01/0001_01.png")
         for member in found:
