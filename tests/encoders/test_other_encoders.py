@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from autocl.encoders import EncoderConfig, Identity, Mixer, ResNet12, build_encoder
-from autocl.encoders.mixer import cut_patches
+from autocl.encoders import EncoderConfig, Identity, Mixer, Patches, ResNet12, build_encoder
 from autocl.errors import AutoclError
 
 
@@ -17,7 +16,7 @@ def test_resnet12_has_the_papers_parameters():
     assert encoder.n_features == 256
 
 
-@pytest.mark.parametrize("kind", ["conv4", "resnet12", "mixer", "identity"])
+@pytest.mark.parametrize("kind", ["conv4", "resnet12", "mixer", "patches", "identity"])
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (21, 35)])
 @pytest.mark.parametrize("norm", ["instance", "batch", "none"])
 def test_every_encoder_gives_n_features_and_passes_gradients_to_all_parameters(kind, height, width, norm):
@@ -26,7 +25,7 @@ def test_every_encoder_gives_n_features_and_passes_gradients_to_all_parameters(k
     encoder = build_encoder(config, channels=3, height=height, width=width)
     out = encoder(torch.randn(3, 3, height, width))
     assert out.shape == (3, encoder.n_features)
-    if kind == "identity":
+    if kind in ("patches", "identity"):  # nothing to train
         return
     out.square().sum().backward()
     for name, p in encoder.named_parameters():
@@ -50,8 +49,7 @@ def test_resnet12_refuses_an_image_too_small():
 
 def test_patches_are_cut_row_by_row_and_padded():
     x = torch.arange(15.0).view(1, 1, 3, 5)
-    patches = cut_patches(x, 2)
-    assert patches.shape == (1, 6, 4)
+    patches = Patches(channels=1, height=3, width=5, patch=2)(x).view(1, 6, 4)
     assert patches[0, 0].tolist() == [0, 1, 5, 6]
     assert patches[0, 1].tolist() == [2, 3, 7, 8]
     assert patches[0, 5].tolist() == [14, 0, 0, 0]
@@ -76,7 +74,7 @@ def test_identity_passes_vectors_through():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "vgg"}, "unknown encoder 'vgg'.*conv4, resnet12, mixer, identity"),
+        ({"kind": "vgg"}, "unknown encoder 'vgg'.*conv4, resnet12, mixer, patches, identity"),
         ({"norm": "layer"}, "unknown norm 'layer'"),
         ({"dropout": 1.0}, r"rate in \[0, 1\), got 1.0"),
         ({"width": 0}, "width of the encoder must be at least 1, got 0"),

@@ -10,13 +10,14 @@ from autocl.encoders.base import Encoder, Norm
 from autocl.encoders.conv4 import Conv4
 from autocl.encoders.identity import Identity
 from autocl.encoders.mixer import Mixer
+from autocl.encoders.patches import Patches
 from autocl.encoders.resnet12 import ResNet12
 from autocl.errors import InputError
 
-__all__ = ["Conv4", "Encoder", "EncoderConfig", "Identity", "Mixer", "ResNet12", "build_encoder"]
+__all__ = ["Conv4", "Encoder", "EncoderConfig", "Identity", "Mixer", "Patches", "ResNet12", "build_encoder"]
 
-Kind = Literal["conv4", "resnet12", "mixer", "identity"]
-DEFAULT_WIDTH: dict[Kind, int] = {"conv4": 32, "resnet12": 64, "mixer": 128, "identity": 1}
+Kind = Literal["conv4", "resnet12", "mixer", "patches", "identity"]
+DEFAULT_WIDTH: dict[Kind, int] = {"conv4": 32, "resnet12": 64, "mixer": 128, "patches": 1, "identity": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class EncoderConfig:
     dropout: float = 0.1
     """Rate in [0, 1)."""
     patch: int = 4
-    """mixer: side of a patch in pixels."""
+    """mixer, patches: side of a patch in pixels."""
     depth: int = 4
     """mixer: pairs of token-mixing and channel-mixing networks."""
 
@@ -69,5 +70,7 @@ def build_encoder(config: EncoderConfig, *, channels: int, height: int, width: i
             return Mixer(
                 **image, embedding=size, patch=config.patch, depth=config.depth, dropout=config.dropout
             )
+        case "patches":
+            return Patches(**image, patch=config.patch)
         case "identity":
             return Identity(n_features=channels * height * width)

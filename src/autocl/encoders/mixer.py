@@ -4,10 +4,10 @@ Shape legend: n = images, C = input channels, H, W = pixels, P = patches, E = ch
 """
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from autocl.encoders.base import Encoder
+from autocl.encoders.patches import Patches
 
 TOKEN_FACTOR = 2.0
 CHANNEL_FACTOR = 0.5
@@ -45,10 +45,10 @@ class Mixer(Encoder):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        self.patch = patch
-        self.n_patches = -(-height // patch) * -(-width // patch)
+        self.patches = Patches(channels=channels, height=height, width=width, patch=patch)
+        self.n_patches = self.patches.n_patches
         self.n_features = embedding
-        self.embed = nn.Linear(channels * patch**2, embedding)
+        self.embed = nn.Linear(self.patches.patch_features, embedding)
         self.mixers = nn.ModuleList()
         for _ in range(depth):
             self.mixers.append(token_mixer(self.n_patches, embedding, dropout))
@@ -57,17 +57,11 @@ class Mixer(Encoder):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Features [n, E] of images x [n, C, H, W]."""
-        h = self.embed(cut_patches(x, self.patch))
+        h = self.embed(self.patches(x).unflatten(1, (self.n_patches, -1)))
         for mix in self.mixers:
             h = h + mix(h)
         out: torch.Tensor = self.norm(h).mean(1)
         return out
-
-
-def cut_patches(x: torch.Tensor, patch: int) -> torch.Tensor:
-    """Images [n, C, H, W] to patches [n, P, C·patch·patch], row by row, zero-padded to whole patches."""
-    x = F.pad(x, (0, -x.shape[3] % patch, 0, -x.shape[2] % patch))
-    return F.unfold(x, patch, stride=patch).mT
 
 
 class _Transpose(nn.Module):
