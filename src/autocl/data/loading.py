@@ -44,8 +44,11 @@ def load(
             tiny_imagenet `exclude_mini_imagenet=True`, glyphs `classes=…, examples=…, seed=…`.
 
     Example:
-        >>> train = load("omniglot", "train", rotations=True)    # doctest: +SKIP
-        >>> train.n_classes, train.images.shape                  # doctest: +SKIP
+        >>> digits = load("digits", "test")  # comes with scikit-learn
+        >>> digits.n_classes, digits.images.shape
+        (10, (359, 1, 32, 32))
+        >>> train = load("omniglot", "train", rotations=True)  # doctest: +SKIP
+        >>> train.n_classes, train.images.shape  # doctest: +SKIP
         (4112, (82240, 1, 32, 32))
     """
     info = describe(name)

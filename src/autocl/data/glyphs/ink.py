@@ -7,6 +7,8 @@ of the bell curve is the anti-aliasing.
 Shape legend: n = drawings, S = strokes, P = points of a stroke, W = pixels a side.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,8 @@ from autocl.data.glyphs.strokes import STROKES, Shapes, shapes
 
 _CHUNK = 512
 """Drawings at a time: keeps the intermediate arrays within the processor's cache."""
+_WIDEST = 3.5
+"""Pens are from 1 to this many pixels of a 32-pixel image wide: Omniglot's thin lines to MNIST's felt pen."""
 
 
 def draw_glyphs(
@@ -85,12 +89,12 @@ def _render(
     """Ink of the strokes on a grid: uint8 [n, W, W]."""
     n = len(points)
     u = uniforms((*key, 3), 2)
-    # Pen width in pixels of a 32-pixel image: from Omniglot's thin lines (1) to MNIST's felt pen (3.5).
-    width = np.exp(np.log(1.0) + u[:, 0] * np.log(3.5)) * (size / 32)
+    width = np.exp(u[:, 0] * math.log(_WIDEST)) * (size / 32)
     ink = _drop(points, present, size)
     # Dropping between pixels spreads by about 0.4 already; the rest is up to the bell curve.
     sigma = np.sqrt(np.maximum((width / 2.4) ** 2 - 0.16, 0.02))
-    ink = _spread(ink, sigma)
+    # The reach covers the widest pen, whichever pens are in this chunk: a drawing must not depend on others.
+    ink = _spread(ink, sigma, reach=math.ceil(2.2 * _WIDEST / 2.4 * size / 32))
     # 1 in the middle of a straight stroke.
     ink *= (np.sqrt(2 * np.pi) * np.sqrt(sigma**2 + 0.16))[:, None, None].astype(np.float32)
     bright = (225 + 30 * u[:, 1]).astype(np.float32)[:, None, None]
@@ -121,9 +125,8 @@ def _drop(points: Floats, present: npt.NDArray[np.bool_], size: int) -> Floats:
     return ink[:total].astype(np.float32).reshape(n, size, size)
 
 
-def _spread(ink: Floats, sigma: npt.NDArray[np.floating]) -> Floats:
+def _spread(ink: Floats, sigma: npt.NDArray[np.floating], *, reach: int) -> Floats:
     """Convolve each image with a bell curve of its own width, first down, then across."""
-    reach = int(np.ceil(2.2 * float(sigma.max())))
     taps = np.exp(-0.5 * (np.arange(reach + 1) / sigma[:, None]) ** 2)
     taps /= taps[:, :1] + 2 * taps[:, 1:].sum(axis=1, keepdims=True)
     taps = taps.astype(np.float32)[:, :, None, None]
