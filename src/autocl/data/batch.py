@@ -4,7 +4,8 @@ Shape legend: B = streams, M = tasks of a stream, T = demos of a task, Q = queri
 U = distinct images of the batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 
@@ -44,3 +45,21 @@ class StreamBatch:
     """Labels lie in [0, n_outputs)."""
     step: int = 0
     """The sampler's step that this is, or is a part of."""
+
+    def to(self, device: torch.device) -> "StreamBatch":
+        """The index tensors on a device; the pool itself stays where the pixels are."""
+        if device.type == "cpu":
+            return self
+        return replace(
+            self,
+            pool_classes=self.pool_classes.to(device),
+            tasks=tuple(_move(task, device) for task in self.tasks),
+        )
+
+
+def _move(task: Task, device: torch.device) -> Task:
+    values: dict[str, Any] = {f.name: getattr(task, f.name) for f in fields(task)}
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor):
+            values[name] = value.to(device)
+    return Task(**values)

@@ -1,0 +1,1 @@
+"""Meta-training: from a recipe to a continual learner."""

@@ -1,0 +1,55 @@
+"""The command line: a table of contents. Each command lives beside what it commands."""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from autocl import __version__
+from autocl.errors import AutoclError
+
+COMMANDS = {"train": "autocl.training.commands", "data": "autocl.data.commands"}
+"""Modules whose main(args) a command is."""
+
+HELP = f"""autocl {__version__}: continual learning that is learned, not hand-crafted
+
+usage: autocl COMMAND [options]       autocl COMMAND --help says more, with examples
+
+  train   meta-train a continual learner from a recipe; resume, scale out
+  data    list, get, check and show image sets
+
+  --debug     show the traceback of an error       --version     print the version
+"""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Entry point of `autocl`."""
+    argv = list(sys.argv[1:] if args is None else args)
+    debug = "--debug" in argv
+    argv = [a for a in argv if a != "--debug"]
+    if not argv or argv[0] in ("-h", "--help"):
+        print(HELP)
+        return
+    if argv[0] == "--version":
+        print(__version__)
+        return
+    try:
+        _command(argv[0])(argv[1:])
+    except AutoclError as error:
+        if debug:
+            raise
+        sys.exit(_failed(str(error), 2))
+    except KeyboardInterrupt:
+        sys.exit(_failed("interrupted", 130))
+
+
+def _command(name: str) -> Callable[[Sequence[str]], None]:
+    """The function behind a command, imported only when it is asked for."""
+    if name not in COMMANDS:
+        raise AutoclError(f"there is no command {name!r}; autocl --help lists them")
+    run: Callable[[Sequence[str]], None] = import_module(COMMANDS[name]).main
+    return run
+
+
+def _failed(message: str, status: int) -> int:
+    print(f"autocl: {message}", file=sys.stderr)
+    return status

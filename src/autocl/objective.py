@@ -1,0 +1,122 @@
+"""The ACL objective: at every task boundary, answer queries of all tasks seen so far.
+
+Shape legend: B = streams, M = tasks, T = demos, Q = queries, F = features, U = images of the batch.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autocl.data.batch import StreamBatch, Task
+from autocl.errors import InputError
+from autocl.learner import Learner
+from autocl.matrix import TransferMatrix
+from autocl.state import LearnerState
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveConfig:
+    """Which cross-entropies are minimised, and how much each counts.
+
+    The loss is the sum of the weighted terms divided by their number: the paper's 1/5 of five terms with the
+    1-shot term at two tasks, 1/9 of nine at three, 1/15 of fifteen without it at five.
+    """
+
+    acl: bool = True
+    """Minimise the backward terms, too. Without them the first task is forgotten; they are still measured."""
+    own_weights: tuple[float, ...] = ()
+    """Weight of the own and 1-shot terms of tasks from each image set (the authors use 0.1 for Omniglot in
+    two-task training); empty: all 1. Backward terms always weigh 1."""
+
+    def __post_init__(self) -> None:
+        if any(w < 0 for w in self.own_weights):
+            raise InputError(f"own_weights must not be negative, got {self.own_weights}")
+
+    def own_weight(self, source: int) -> float:
+        """Weight of own terms of tasks from this source."""
+        return self.own_weights[source] if 0 <= source < len(self.own_weights) else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a batch of streams taught: the loss, its terms, and the state behind the last task."""
+
+    loss: Tensor
+    losses: TransferMatrix
+    """Cross-entropies [M, M], means over the batch; NaN above the diagonal unless asked for."""
+    accuracies: TransferMatrix
+    """In [0, 1], same shape."""
+    first: Tensor
+    """[M], cross-entropies of the 1-shot term; NaN where the batch has none."""
+    state: LearnerState
+    sources: tuple[int, ...]
+    """[M], which image set each task came from; -1 = a mixture."""
+
+
+def acl_objective(
+    learner: Learner,
+    features: Tensor,
+    batch: StreamBatch,
+    config: ObjectiveConfig,
+    *,
+    state: LearnerState | None = None,
+    forward: bool = False,
+) -> Outcome:
+    """Take a batch of streams through the learner.
+
+    Args:
+        learner: the learner.
+        features: [U, F], one row for each image of the batch's pool.
+        batch: the streams.
+        config: the terms of the loss.
+        state: where the streams start; default: the initial state.
+        forward: also ask about tasks that are still to come (above the diagonal); never part of the loss.
+    """
+    tasks = batch.tasks
+    M, B = len(tasks), len(tasks[0].demos)
+    state = learner.initial_state(B) if state is None else state
+    losses = torch.full((M, M), float("nan"), device=features.device)
+    accuracies, first = losses.clone(), losses[0].clone()
+    terms: list[Tensor] = []
+    for i, task in enumerate(tasks):
+        weight = config.own_weight(task.source)
+        if task.first is not None and task.first_labels is not None:
+            tried = learner.learn_features(features[task.first], task.first_labels, state)
+            ((loss, _),) = _ask(learner, features, [task], tried)
+            first[i] = loss.detach()
+            terms.append(weight * loss)
+        state = learner.learn_features(features[task.demos], task.demo_labels, state)
+        asked = tasks if forward else tasks[: i + 1]
+        for j, (loss, accuracy) in enumerate(_ask(learner, features, asked, state)):
+            losses[i, j], accuracies[i, j] = loss.detach(), accuracy
+            if j == i:
+                terms.append(weight * loss)
+            elif j < i and config.acl:
+                terms.append(loss)
+    return Outcome(
+        loss=torch.stack(terms).mean(),
+        losses=TransferMatrix(losses),
+        accuracies=TransferMatrix(accuracies),
+        first=first,
+        state=state,
+        sources=tuple(task.source for task in tasks),
+    )
+
+
+def _ask(
+    learner: Learner, features: Tensor, tasks: tuple[Task, ...] | list[Task], state: LearnerState
+) -> list[tuple[Tensor, Tensor]]:
+    """Cross-entropy and accuracy of the queries of each task, all of them in one pass."""
+    index = torch.cat([task.queries for task in tasks], dim=1)
+    logits = learner.predict_features(features[index], state)
+    answers = []
+    at = 0
+    for task in tasks:
+        own = logits[:, at : at + task.queries.shape[1]]
+        at += task.queries.shape[1]
+        loss = F.cross_entropy(own.flatten(0, 1), task.query_labels.flatten())
+        accuracy = (own.argmax(-1) == task.query_labels).float().mean()
+        answers.append((loss, accuracy.detach()))
+    return answers

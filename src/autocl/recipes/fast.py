@@ -1,0 +1,118 @@
+"""Our own runs: the same objectives, within an hour on two CPU cores.
+
+What they change, each with its ablation in docs/notebook.md: streams cut from one pool of images that is
+encoded once, several queries for each state, label columns scaled up at initialisation, a prototype loss for
+the encoder, augmentation, a cosine schedule, and (unless --learner.readout linear) the ridge read-out.
+"""
+
+from dataclasses import replace
+
+from autocl.data.augment import Augment
+from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.learner_config import LearnerConfig
+from autocl.training.recipe import Optimiser, Recipe, Source, Validation
+
+OMNIGLOT = Source(name="omniglot", rotations=True)
+MINI_IMAGENET = Source(name="mini_imagenet")
+TINY_IMAGENET = Source(name="tiny_imagenet")
+GLYPHS = Source(name="glyphs")
+
+HANDWRITING = Augment(rotate=15, scale=0.2, shear=0.2, shift=0.1, thickness=0.5)
+"""Slant, size and pen of other hands; small enough that a class stays itself."""
+PHOTOS = Augment(scale=0.15, shift=0.1, brightness=0.1, contrast=0.2, colour=0.05, flip=0.5)
+
+FIVE_TASKS = StreamConfig(tasks=5, ways=2, shots=15, queries=10)
+LABEL_SCALE = 10.0
+"""Ends the plateau at the start after a few hundred steps instead of thousands."""
+
+
+def _optimiser(lr: float = 2e-3) -> Optimiser:
+    return Optimiser(lr=lr, schedule="cosine", warmup=50, clip=1.0)
+
+
+def fast_split_domain() -> Recipe:
+    """5-task 2-way domain-incremental streams over Omniglot, from scratch."""
+    return Recipe(
+        name="fast_split_domain",
+        sources=(OMNIGLOT,),
+        streams=FIVE_TASKS,
+        learner=LearnerConfig(n_classes=2, channels=1, label_scale=LABEL_SCALE, readout="ridge"),
+        optimiser=_optimiser(),
+        validation=Validation(every=100, batches=4),
+        augment=HANDWRITING,
+        prototype=1.0,
+        steps=1200,
+        batch_size=24,
+    )
+
+
+def fast_split_class() -> Recipe:
+    """5-task 2-way class-incremental streams over Omniglot, 10 outputs, from scratch."""
+    base = fast_split_domain()
+    return replace(
+        base,
+        name="fast_split_class",
+        streams=replace(FIVE_TASKS, scenario="class"),
+        learner=replace(base.learner, n_classes=10),
+    )
+
+
+def fast_two_task() -> Recipe:
+    """Omniglot and mini-ImageNet, 5-way 15-shot, alternating; --no-objective.acl shows forgetting."""
+    return Recipe(
+        name="fast_two_task",
+        sources=(OMNIGLOT, MINI_IMAGENET),
+        streams=StreamConfig(
+            tasks=2, ways=5, shots=15, queries=15, order="alternate", pool_classes=20, pool_images=20
+        ),
+        learner=LearnerConfig(n_classes=5, label_scale=LABEL_SCALE),
+        optimiser=_optimiser(),
+        validation=Validation(every=200, batches=4),
+        prototype=1.0,
+        steps=2000,
+        batch_size=32,
+    )
+
+
+def fast_three_task() -> Recipe:
+    """Omniglot, mini-ImageNet and Tiny-ImageNet without the shared classes (stand-in for FC100), rotating."""
+    base = fast_two_task()
+    return replace(
+        base,
+        name="fast_three_task",
+        sources=(OMNIGLOT, MINI_IMAGENET, TINY_IMAGENET),
+        streams=StreamConfig(
+            tasks=3, ways=5, shots=15, queries=15, order="rotate", pool_classes=16, pool_images=20
+        ),
+    )
+
+
+def fast_everyday() -> Recipe:
+    """Streams of random shape over four image sets: the learner for daily use."""
+    return Recipe(
+        name="fast_everyday",
+        sources=(OMNIGLOT, MINI_IMAGENET, TINY_IMAGENET, GLYPHS),
+        streams=RandomShapes(n_outputs=20, pool_classes=30, pool_images=20),
+        learner=LearnerConfig(n_classes=20, label_scale=LABEL_SCALE, readout="ridge"),
+        optimiser=_optimiser(),
+        validation=Validation(every=200, batches=12),
+        augment=HANDWRITING,
+        prototype=1.0,
+        steps=3000,
+        batch_size=24,
+    )
+
+
+def quick() -> Recipe:
+    """Two tasks of drawn glyphs, 5-way 5-shot: no download, minutes on a laptop."""
+    return Recipe(
+        name="quick",
+        sources=(replace(GLYPHS, classes=400),),
+        streams=StreamConfig(tasks=2, ways=5, shots=5, queries=10, pool_classes=20, pool_images=10),
+        learner=LearnerConfig(n_classes=5, channels=1, label_scale=LABEL_SCALE),
+        optimiser=_optimiser(3e-3),
+        validation=Validation(every=100, batches=4),
+        prototype=1.0,
+        steps=400,
+        batch_size=24,
+    )

@@ -1,0 +1,115 @@
+"""What a run says while it runs: JSON lines, TensorBoard where installed, and progress for people."""
+
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class RunLog:
+    """Appends to log.jsonl and shows progress with an ETA: a live line on a terminal, plain lines elsewhere.
+
+    Args:
+        folder: the run's folder; None logs nowhere (ranks other than the first, dry runs).
+        total: steps of the whole run.
+        at: steps done already.
+        length: bytes of the log that belong to them; the rest is cut off.
+    """
+
+    def __init__(self, folder: Path | None, *, total: int, at: int = 0, length: int = 0) -> None:
+        self.total = total
+        self._console = Console(file=sys.stderr)
+        self._started, self._first, self._spoken = time.monotonic(), at, 0.0
+        self._file = None
+        self._board: Any = None
+        self._bar: Progress | None = None
+        if folder is None:
+            return
+        path = folder / "log.jsonl"
+        path.touch()
+        with path.open("r+b") as file:
+            file.truncate(length)
+        self._file = path.open("a", encoding="utf-8")
+        self._board = _tensorboard(folder)
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=self._console,
+            )
+            self._task = self._bar.add_task("meta-training", total=total, completed=at, note="")
+            self._bar.start()
+
+    @property
+    def length(self) -> int:
+        """Bytes written so far, flushed to disk."""
+        if self._file is None:
+            return 0
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def record(self, step: int, values: dict[str, Any]) -> None:
+        """One line of the log: step, and numbers by name. NaN, which JSON lacks, is left out."""
+        finite = {k: v for k, v in values.items() if not (isinstance(v, float) and not math.isfinite(v))}
+        if self._file is not None:
+            self._file.write(json.dumps({"step": step, **finite}) + "\n")
+        if self._board is not None:
+            for name, value in finite.items():
+                if isinstance(value, int | float):
+                    self._board.add_scalar(name, value, step)
+
+    def show(self, step: int, note: str, *, every: float = 20.0) -> None:
+        """Move the bar; without a terminal, print a line every so many seconds."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, note=note)
+            return
+        now = time.monotonic()
+        if self._file is None or (now - self._spoken < every and step != self.total):
+            return
+        self._spoken = now
+        rate = (now - self._started) / max(1, step - self._first)
+        left = rate * (self.total - step)
+        print(f"step {step}/{self.total}  {note}  ETA {left / 60:.1f} min", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A message of its own: validations, checkpoints, why a run ends."""
+        if self._file is not None:
+            self._console.print(text, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._board is not None:
+            self._board.close()
+        if self._file is not None:
+            self._file.close()
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder))
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All lines of a run's log."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]

@@ -1,0 +1,75 @@
+"""One process or many: what differs between them, in one place. Ranks started by `torchrun` share a batch."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from autocl.errors import TrainingError
+
+TIMEOUT = timedelta(minutes=10)
+"""How long a rank waits for the others before it reports them dead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """This process among its peers."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Only the first rank writes."""
+        return self.rank == 0
+
+    def share(self, batch_size: int) -> tuple[int, int]:
+        """This rank's part [lo, hi) of a global batch."""
+        if batch_size % self.world:
+            raise TrainingError(
+                f"batch_size {batch_size} does not divide among {self.world} processes; choose a multiple"
+            )
+        own = batch_size // self.world
+        return self.rank * own, (self.rank + 1) * own
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module, averaging its gradients over all ranks when there are several."""
+        if self.world == 1:
+            return module
+        ids = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(module, device_ids=ids)
+
+    def any(self, flag: int) -> int:
+        """The largest value of a small number over all ranks, so that they decide alike."""
+        if self.world == 1:
+            return flag
+        value = torch.tensor([flag], device=self.device)
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+        return int(value.item())
+
+
+@contextmanager
+def ranks(device: str = "auto") -> Iterator[Ranks]:
+    """Join the process group that torchrun describes, or stand alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    rank, local = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "0"))
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    place = torch.device(device, local) if device == "cuda" else torch.device(device)
+    if world == 1:
+        yield Ranks(rank=0, world=1, device=place)
+        return
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=TIMEOUT)
+    try:
+        yield Ranks(rank=rank, world=world, device=place)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,49 @@
+"""Scores that choose checkpoints: on validation classes or held-out training images, never on test sets."""
+
+import torch
+
+from autocl.data import load
+from autocl.data.sampler import StreamSampler
+from autocl.data.split import split_stream
+from autocl.evaluation.harness import take_through
+from autocl.learner import Learner
+from autocl.matrix import TransferMatrix
+from autocl.methods.incontext import InContext
+from autocl.objective import ObjectiveConfig, acl_objective
+from autocl.training.recipe import Recipe
+
+SPLIT_RUNS = 5
+"""Sets of demos of a Split-X validation stream, as in the authors' selection."""
+
+
+def score(matrix: TransferMatrix, rule: str) -> float:
+    """One number from a matrix of accuracies, by the recipe's rule."""
+    return float(matrix.average() if rule == "average" else matrix.learning_accuracy())
+
+
+@torch.no_grad()
+def validate_streams(learner: Learner, sampler: StreamSampler, batches: int) -> list[TransferMatrix]:
+    """Accuracies of the same validation streams every time, one matrix for each batch."""
+    device = next(learner.parameters()).device
+    matrices = []
+    for step in range(batches):
+        batch = sampler.batch(step).to(device)
+        images = sampler.images(batch, channels=learner.config.channels).to(device)
+        outcome = acl_objective(learner, learner.encode(images), batch, ObjectiveConfig())
+        matrices.append(outcome.accuracies)
+    return matrices
+
+
+@torch.no_grad()
+def validate_split(learner: Learner, name: str, recipe: Recipe) -> list[TransferMatrix]:
+    """Accuracies on Split-X over the validation part of X's training set, a matrix for each set of demos."""
+    size = learner.config.height
+    train, test = load(name, "train", size=size), load(name, "test", size=size)
+    scenario = recipe.streams.scenario
+    shots = getattr(recipe.streams, "shots", 15)
+    streams = [
+        split_stream(train, test, scenario=scenario, shots=shots, run=run, part="validation")
+        for run in range(SPLIT_RUNS)
+    ]
+    matrix = take_through(InContext(learner), streams).matrix
+    return [TransferMatrix(values) for values in matrix.values]
