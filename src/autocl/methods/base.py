@@ -142,7 +142,7 @@ def get_method(name: str, **options: Any) -> Method:
         **options: what its class takes, e.g. `diet="demos"` or `strength=100.0`.
 
     Example:
-        >>> get_method("ewc", diet="demos").name    # doctest: +SKIP
+        >>> get_method("ewc", diet="demos").name
         'ewc'
     """
     names = method_names()

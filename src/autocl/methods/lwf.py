@@ -1,0 +1,61 @@
+"""Learning without forgetting: the new network must answer new images as the old one would have.
+
+Shape legend: R = runs, B = batch, N = outputs.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from autocl.methods.base import StreamInfo, register
+from autocl.methods.examples import Examples
+from autocl.methods.stack import MLPStack
+from autocl.methods.trained import Trained
+
+
+@register
+@dataclass(kw_only=True, eq=False)
+class LwF(Trained):
+    """Distillation from the network of the last boundary on the images of the new task (Li & Hoiem 2016).
+
+    Loss at the t-th task: 1/t of the cross-entropy and 1 - 1/t of the distillation, as in van de Ven &
+    Tolias 2018, from whom the table of Hsu et al. has its numbers.
+    """
+
+    name = "lwf"
+
+    temperature: float = 2.0
+    teacher: MLPStack | None = field(init=False, default=None)
+    taught: Tensor = field(init=False)
+    """bool [N]: outputs that the teacher knows."""
+
+    def begin(self, info: StreamInfo) -> None:
+        """Draw the networks of all runs and forget the rest."""
+        super().begin(info)
+        self.teacher = None
+        self._position = 0
+
+    def targets(self, x: Tensor) -> Tensor:
+        """Softened answers of the teacher, [R, B, N]; zero at outputs it does not know."""
+        assert self.teacher is not None
+        raw = self.teacher.forward(x)[-1] / self.temperature
+        return raw.masked_fill(~self.taught, -torch.inf).softmax(-1)
+
+    def _before(self, examples: Examples) -> None:
+        self._position += 1
+        if self._position > 1:
+            self.teacher = self.stack.with_weights(self.stack.flat.clone())
+
+    def _loss(self, x: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        own = super()._loss(x, logits, labels)
+        if self.teacher is None:
+            return own
+        T = self.temperature
+        log_answer = (logits / T).masked_fill(~self.taught, -torch.inf).log_softmax(-1)
+        # 0 · log 0 at unknown outputs is to be 0. T² keeps the gradient's size independent of T.
+        kept = -(self.targets(x) * log_answer.masked_fill(~self.taught, 0.0)).sum(-1).mean(1) * T**2
+        return own / self._position + kept * (1 - 1 / self._position)
+
+    def _after(self, share: object, examples: Examples) -> None:
+        self.taught = self.seen

@@ -1,0 +1,169 @@
+"""Trained: an MLP that is trained by gradient descent on one task after another.
+
+Everything hand-crafted is a variation of this loop. As it stands it is plain fine-tuning; the settings are
+those of Hsu et al. 2018, "Re-evaluating continual learning scenarios".
+
+Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autocl.data.fixed import FixedTask
+from autocl.data.imageset import ImageSet
+from autocl.data.stream_config import check_choice
+from autocl.errors import InputError
+from autocl.methods.base import Cost, Diet, Method, StreamInfo, rows_for
+from autocl.methods.examples import Examples, Share, gather, share_of
+from autocl.methods.stack import MLPStack
+
+Optimizer = Literal["sgd", "adam", "adagrad"]
+QUERY_BATCH = 1000
+"""Queries answered at a time; bounds memory at R · 1000 · D floats."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Trained(Method):
+    """Fine-tuning. Subclasses change what is trained on, the loss, the gradient, or what follows a task."""
+
+    diet: Diet = "full"
+    optimizer: Optimizer = "adam"
+    lr: float = 1e-3
+    epochs: int = 4
+    """Passes over a task."""
+    batch: int = 128
+    """B; the last batch of an epoch may be smaller."""
+    hidden: tuple[int, ...] = (400, 400)
+
+    info: StreamInfo = field(init=False)
+    stack: MLPStack = field(init=False)
+    seen: Tensor = field(init=False)
+    """bool [N]: outputs that may be meant. Domain scenario: all; class scenario: classes seen so far."""
+
+    def __post_init__(self) -> None:
+        check_choice("diet", self.diet, Diet)
+        check_choice("optimizer", self.optimizer, Optimizer)
+        if self.epochs < 1 or self.batch < 1 or self.lr <= 0:
+            raise InputError(
+                f"epochs and batch must be at least 1 and lr positive, got {self.epochs}, {self.batch} and "
+                f"{self.lr}"
+            )
+
+    def begin(self, info: StreamInfo) -> None:
+        """Draw the networks of all runs and forget the rest."""
+        self.info = info
+        self.seen = torch.full((info.n_outputs,), info.scenario == "domain")
+        self._examples = self._steps = 0
+        self._generators = [torch.Generator().manual_seed(seed) for seed in info.seeds]
+        self._start_networks()
+
+    def learn(self, tasks: Sequence[FixedTask]) -> None:
+        """Train on the tasks."""
+        share = share_of(tasks, self.diet)
+        if len(share.index) != self._runs:
+            raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {self._runs}")
+        self._open_outputs(share.labels)
+        examples = gather(self._material(share))
+        self._before(examples)
+        self._train(examples)
+        self._after(share, examples)
+
+    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Logits [R, Q, N]."""
+        rows = rows_for(index, self._runs)
+        answers = []
+        for start in range(0, rows.shape[1], QUERY_BATCH):
+            part = rows[:, start : start + QUERY_BATCH]
+            x = images.take(part[0]).expand(self._runs, *[-1] * 4) if index.dim() == 1 else images.take(part)
+            answers.append(self._logits(self.stack.forward(x.flatten(2))[-1]))
+        return torch.cat(answers, dim=1)
+
+    def cost(self) -> Cost:
+        """What a run has taken since `begin`."""
+        return Cost(
+            examples=self._examples,
+            gradient_steps=self._steps,
+            state_bytes=sum(t.numel() * t.element_size() for t in self._state()) // self._runs
+            + sum(share.nbytes for share in self._stored()),
+        )
+
+    def _material(self, share: Share) -> list[Share]:
+        """What to train on, given what the new task offers."""
+        return [share]
+
+    def _before(self, examples: Examples) -> None:
+        """Called before the first step of a task."""
+
+    def _loss(self, x: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """Loss of each run, [R], on one batch x [R, B, D]; differentiated by the logits."""
+        flat = F.cross_entropy(self._logits(logits).flatten(0, 1), labels.flatten(), reduction="none")
+        return flat.view_as(labels).mean(1)
+
+    def _adjust(self, gradient: Tensor) -> None:
+        """Change the gradient [R, P] of the loss in place, before the optimiser uses it."""
+
+    def _step(self, gradient: Tensor) -> None:
+        """Let the optimiser use the gradient [R, P] of the loss."""
+        self._adjust(gradient)
+        self._parameter.grad = gradient
+        self._descent.step()
+
+    def _after(self, share: Share, examples: Examples) -> None:
+        """Called at the boundary."""
+
+    def _state(self) -> list[Tensor]:
+        """All tensors that are carried to the next task, with a leading run axis."""
+        kept = [
+            t for t in self._descent.state.get(self._parameter, {}).values() if t.shape[:1] == (self._runs,)
+        ]
+        return [self.stack.flat, *kept]
+
+    def _stored(self) -> list[Share]:
+        """Images that are carried to the next task."""
+        return []
+
+    @property
+    def _runs(self) -> int:
+        return len(self.info.seeds)
+
+    def _start_networks(self) -> None:
+        """Fresh networks and a fresh optimiser."""
+        channels, height, width = self.info.image_shape
+        sizes = (channels * height * width, *self.hidden, self.info.n_outputs)
+        self.stack = MLPStack(sizes, self.info.seeds)
+        # One flat parameter and the fused step: an unfused Adam would cost as much as the matrix products.
+        self._parameter = torch.nn.Parameter(self.stack.flat)
+        self.stack.flat = self._parameter.data
+        kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad}
+        self._descent: torch.optim.Optimizer = kind[self.optimizer]([self._parameter], lr=self.lr, fused=True)
+
+    def _train(self, examples: Examples) -> None:
+        n = examples.rows.shape[1]
+        for _ in range(self.epochs):
+            order = torch.stack([torch.randperm(n, generator=g) for g in self._generators])
+            for start in range(0, n, self.batch):
+                x, labels = examples.take(order[:, start : start + self.batch])
+                activity = self.stack.forward(x)
+                self._step(self.stack.backward(activity, self._delta(x, activity[-1], labels)))
+                self._steps += 1
+            self._examples += n
+
+    def _delta(self, x: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """Derivative of every run's loss by its logits, [R, B, N]."""
+        leaf = logits.detach().requires_grad_()
+        with torch.enable_grad():
+            (delta,) = torch.autograd.grad(self._loss(x, leaf, labels).sum(), leaf)
+        return delta
+
+    def _open_outputs(self, labels: Tensor) -> None:
+        self.seen = self.seen.clone()
+        self.seen[labels.flatten()] = True
+
+    def _logits(self, raw: Tensor) -> Tensor:
+        """Outputs that cannot be meant take no part in the softmax."""
+        return raw.masked_fill(~self.seen, -torch.inf)
