@@ -1,0 +1,1 @@
+"""Protocols, the paper's published numbers beside ours, results as data, and the report."""

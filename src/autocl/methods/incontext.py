@@ -1,0 +1,160 @@
+"""InContext: takes a meta-learned learner through streams, encoding every image once.
+
+Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs, n = images of a set.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autocl.data.fixed import FixedTask
+from autocl.data.imageset import ImageSet
+from autocl.errors import InputError
+from autocl.learner import Learner
+from autocl.methods.base import Cost, Method, StreamInfo, rows_for
+from autocl.state import LearnerState
+
+ENCODE_BATCH = 1024
+"""Images encoded at once: enough to keep the cores busy, 12 MB of pixels at 3 × 32 × 32."""
+ASK_BATCH = 8192
+"""Queries answered at once, over all runs: the widest intermediate is 16 MB at the paper's size."""
+
+
+class FeatureCache:
+    """Features of image sets, each row encoded when it is first asked for.
+
+    Features do not depend on any state, so runs, boundaries and protocols share them.
+
+    Args:
+        learner: whose encoder.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+        # By identity, with the set itself kept alive so that its id is not given away again.
+        self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
+
+    def put(self, images: ImageSet, vectors: Tensor) -> None:
+        """Use feature vectors [n, F] that somebody else computed, e.g. a frozen vision Transformer."""
+        wanted = (len(images.images), self.learner.encoder.n_features)
+        if tuple(vectors.shape) != wanted:
+            raise InputError(
+                f"feature vectors for {images.name}/{images.split} must be {list(wanted)} (images, features "
+                f"of the learner), got {list(vectors.shape)}"
+            )
+        done = torch.ones(wanted[0], dtype=torch.bool)
+        self._known[id(images)] = (images, vectors.to(torch.float32), done)
+
+    def take(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Features [..., F] for row numbers [...]."""
+        _, features, done = self._known.setdefault(id(images), self._empty(images))
+        missing = torch.from_numpy(np.unique(index.numpy()))
+        missing = missing[~done[missing]]
+        config = self.learner.config
+        device = self.learner.head.weight.device
+        for rows in torch.split(missing, ENCODE_BATCH):
+            pixels = images.take(rows, channels=config.channels).to(device)
+            features[rows] = self.learner.encode(pixels).to(features.device, torch.float32)
+        done[missing] = True
+        return features[index]
+
+    def _empty(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
+        n, F = len(images.images), self.learner.encoder.n_features
+        return images, torch.empty(n, F), torch.zeros(n, dtype=torch.bool)
+
+
+class InContext(Method):
+    """A learner as a method: one forward pass over the demos, all runs as one batch of streams.
+
+    Answers are restricted to the outputs the stream uses, the first N of the learner's, as the paper does
+    with its 5-way model on 2-way tasks.
+
+    Args:
+        learner: any learner with at least as many classes as the stream has outputs.
+        features: share a cache between protocols; default: one of its own.
+
+    Example:
+        >>> from autocl import LearnerConfig
+        >>> InContext(Learner(LearnerConfig(n_classes=5))).name
+        'in-context'
+    """
+
+    name: ClassVar[str] = "in-context"
+
+    def __init__(self, learner: Learner, features: FeatureCache | None = None) -> None:
+        self.learner = learner
+        self.features = FeatureCache(learner) if features is None else features
+        self._info: StreamInfo | None = None
+        self._state: LearnerState | None = None
+        self._examples = 0
+
+    @property
+    def state(self) -> LearnerState:
+        """What the learner knows now, for all runs."""
+        if self._state is None:
+            raise InputError("the method has not begun: call begin() before learn() or predict()")
+        return self._state
+
+    def begin(self, info: StreamInfo) -> None:
+        """Start from the learner's initial state, once for each run."""
+        if info.n_outputs > self.learner.config.n_classes:
+            raise InputError(
+                f"the stream needs {info.n_outputs} outputs, this learner has "
+                f"{self.learner.config.n_classes}: use a learner with more classes"
+            )
+        self._info, self._examples = info, 0
+        self._state = self.learner.initial_state(len(info.seeds)).detach()
+
+    def learn(self, tasks: Sequence[FixedTask]) -> None:
+        """Show the demos of one task to every run."""
+        state = self.state
+        if len({len(t.demo_index) for t in tasks}) != 1 or len(tasks) != state.batch:
+            raise InputError(
+                f"{state.batch} runs side by side need one task each with equally many demos, got "
+                f"{[len(t.demo_index) for t in tasks]}: run them one after another"
+            )
+        y = torch.stack([t.demo_labels for t in tasks])
+        with self._measuring():
+            f = torch.stack([self.features.take(t.demo_set, t.demo_index) for t in tasks])
+            device = self.learner.head.weight.device
+            self._state = self.learner.learn_features(f.to(device), y.to(device), state)
+        self._examples += y.shape[1]
+
+    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Logits [R, Q, N] for rows [Q] or [R, Q]."""
+        state = self.state
+        assert self._info is not None  # begin sets both
+        N, device = self._info.n_outputs, self.learner.head.weight.device
+        rows = rows_for(index, state.batch)
+        answers = []
+        with self._measuring():
+            for part in torch.split(rows, max(1, ASK_BATCH // state.batch), dim=1):
+                # Rows common to all runs are looked up once and repeated without a copy.
+                f = (
+                    self.features.take(images, part[0]).expand(state.batch, -1, -1)
+                    if index.dim() == 1
+                    else self.features.take(images, part)
+                )
+                answers.append(self.learner.predict_features(f.to(device), state)[..., :N].cpu())
+        return torch.cat(answers, dim=1)
+
+    def cost(self) -> Cost:
+        """Demos seen and the size of one run's state; there are no gradient steps."""
+        return Cost(
+            examples=self._examples, gradient_steps=0, state_bytes=self.state.nbytes // self.state.batch
+        )
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """No gradients and no dropout inside; the learner's mode is as before afterwards."""
+        training = self.learner.training
+        self.learner.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.learner.train(training)
