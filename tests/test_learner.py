@@ -31,6 +31,9 @@ VARIANTS = {
     "lstm": replace(SMALL, mixer="lstm"),
     "delta": replace(SMALL, mixer="delta"),
     "linear attention": replace(SMALL, mixer="linear"),
+    "self-referential mixer": replace(
+        SMALL, mixer="srmixer", encoder=EncoderConfig(kind="patches", patch=8), depth=1
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from autocl.encoders import build_encoder
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
-from autocl.layers import Layer, RidgeReadout, build_layers
+from autocl.layers import Layer, RidgeReadout, build_body
 from autocl.learner_config import LearnerConfig, config_from_dict
 from autocl.state import LearnerState
 
@@ -46,10 +46,9 @@ class Learner(nn.Module):
         )
         features, N = self.encoder.n_features, config.n_classes
         # Columns: features, then one for each label, then the unknown label.
-        self.input = nn.Linear(features + N + 1, config.model_width)
+        self.input, self.layers = build_body(config, self.encoder)
         with torch.no_grad():
-            self.input.weight[:, features:] *= config.label_scale
-        self.layers = build_layers(config)
+            self.input.weight[:, -N - 1 :] *= config.label_scale
         self.head = nn.Linear(config.model_width, N)
         self.readout = (
             RidgeReadout(features=features, n_classes=N, keys=config.readout_keys)
@@ -144,11 +143,12 @@ class Learner(nn.Module):
         """
         other = Learner(replace(self.config, n_classes=n_classes)).to(self.head.weight)
         mine = self.state_dict()
-        features, common = self.encoder.n_features, min(n_classes, self.config.n_classes)
+        common = min(n_classes, self.config.n_classes)
+        columns = self.input.in_features - self.config.n_classes - 1 + common
         theirs = other.state_dict()
         for name, value in mine.items():
             if name == "input.weight":
-                theirs[name][:, : features + common] = value[:, : features + common]
+                theirs[name][:, :columns] = value[:, :columns]
                 theirs[name][:, -1] = value[:, -1]
             elif name in ("head.weight", "head.bias"):
                 theirs[name][:common] = value[:common]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from autocl.encoders import EncoderConfig
 from autocl.errors import InputError
 
-Mixer = Literal["srwm", "delta", "linear", "attention", "lstm"]
+Mixer = Literal["srwm", "delta", "linear", "attention", "lstm", "srmixer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,8 @@ class LearnerConfig:
     width: int = 32
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     mixer: Mixer = "srwm"
-    """What carries the state: the paper's srwm, or a rival under the same objective."""
+    """What carries the state: the paper's srwm; a rival under the same objective; or srmixer, the
+    self-referential MLP-mixer, which takes the place of the encoder, too (encoder.kind "patches")."""
     model_width: int = 256
     heads: int = 16
     depth: int = 2
@@ -56,6 +57,11 @@ class LearnerConfig:
                 raise InputError(f"LearnerConfig.{name} must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise InputError(f"LearnerConfig.dropout is a rate in [0, 1), got {self.dropout}")
+        if (self.mixer == "srmixer") != (self.encoder.kind == "patches"):
+            raise InputError(
+                f"mixer {self.mixer!r} with encoder {self.encoder.kind!r}: mixer 'srmixer' "
+                "and the encoder 'patches' go together, and with nothing else"
+            )
         if self.readout_keys < 2:
             raise InputError(f"LearnerConfig.readout_keys must be at least 2, got {self.readout_keys}")
 

@@ -2,12 +2,14 @@
 
 from torch import nn
 
+from autocl.encoders import Encoder, Patches
 from autocl.layers.attention import CausalAttention
 from autocl.layers.base import Layer, State
 from autocl.layers.delta import DeltaLayer
 from autocl.layers.feedforward import FeedForward
 from autocl.layers.lstm import LSTM
 from autocl.layers.ridge import RidgeReadout
+from autocl.layers.srmixer import PatchInput, self_referential_mixer
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner_config import LearnerConfig
 
@@ -20,13 +22,27 @@ __all__ = [
     "RidgeReadout",
     "SRWMLayer",
     "State",
-    "build_layers",
+    "build_body",
 ]
 
 
-def build_layers(config: LearnerConfig) -> nn.ModuleList:
-    """The stack of a learner: mixer and feed-forward sublayers in turn, or plain LSTM layers."""
-    C, rate = config.model_width, config.dropout
+def build_body(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn.ModuleList]:
+    """The input projection of [features; one-hot label or unknown], and the stack behind it.
+
+    The stack is mixer and feed-forward sublayers in turn, plain LSTM layers, or the self-referential mixer.
+    """
+    C, rate, labels = config.model_width, config.dropout, config.n_classes + 1
+    if isinstance(encoder, Patches):
+        patches = PatchInput(
+            n_patches=encoder.n_patches, patch_features=encoder.patch_features, n_labels=labels, embedding=C
+        )
+        return patches, self_referential_mixer(
+            n_patches=encoder.n_patches, embedding=C, heads=config.heads, depth=config.depth, dropout=rate
+        )
+    return nn.Linear(encoder.n_features + labels, C), _stack(config, C, rate)
+
+
+def _stack(config: LearnerConfig, C: int, rate: float) -> nn.ModuleList:
     if config.mixer == "lstm":
         return nn.ModuleList(LSTM(width=C, hidden=C, dropout=rate) for _ in range(config.depth))
     layers = nn.ModuleList()
