@@ -94,7 +94,9 @@ class Collected:
 
     def arrays(self) -> Arrays:
         """Everything in memory."""
-        images = np.concatenate(list(self.chunks()))
+        images = np.empty(self.shape, np.uint8)
+        for number, chunk in enumerate(self.chunks()):
+            images[number * _CHUNK : number * _CHUNK + len(chunk)] = chunk
         return Arrays(
             images=images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes
         )
