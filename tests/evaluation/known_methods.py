@@ -11,6 +11,7 @@ from torch import Tensor
 from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet, content_hash
 from autocl.encoders import EncoderConfig
+from autocl.evaluation.subject import Subject, Training
 from autocl.learner import Learner
 from autocl.learner_config import LearnerConfig
 from autocl.methods.base import Cost, Method, StreamInfo, rows_for
@@ -108,3 +109,17 @@ def small_learner(n_classes: int, **changes: Any) -> Learner:
         encoder=EncoderConfig(kind="identity"), **changes,
     )  # fmt: skip
     return Learner(config)
+
+
+def known_subject(
+    method: Method, *, name: str = "known", fingerprint: str = "f", vectors: bool = False
+) -> Subject:
+    """A hand-made method as a subject on coded sets."""
+    return Subject(
+        name=name,
+        method=method,
+        fingerprint=fingerprint,
+        load=lambda ref: coded_set(ref.name, ref.split),
+        vectors=vectors,
+        training=Training(recipe=method.name),
+    )

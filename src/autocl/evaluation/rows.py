@@ -1,0 +1,70 @@
+"""Which row of the paper's tables a subject stands beside, by the recipe it was meta-trained with."""
+
+from autocl.evaluation import paper
+from autocl.evaluation.subject import Subject
+
+METHOD_ROWS = {
+    "sgd": "SGD", "adam": "Adam", "l2": "Adam + L2", "ewc": "EWC", "online-ewc": "online EWC", "si": "SI",
+    "mas": "MAS", "lwf": "LwF", "oml": "OML, out of the box", "oml-tuned": "OML, tuned iterations",
+    "gemcl": "GeMCL",
+}  # fmt: skip
+"""Names in the registry of methods -> rows of the Split-MNIST table."""
+
+
+def is_two_task(subject: Subject) -> bool:
+    """A 5-way learner of the two- or three-task kind, used as it is."""
+    return any(word in subject.training.recipe for word in ("two_task", "three_task")) or (
+        not subject.training.recipe and subject.outputs == 5
+    )
+
+
+def split_row(subject: Subject) -> str:
+    """Row of Split-MNIST: a method's own, out of the box, or meta-finetuned."""
+    if subject.training.recipe in METHOD_ROWS:
+        return METHOD_ROWS[subject.training.recipe]
+    if subject.outputs is None:
+        return ""
+    return paper.OOB if is_two_task(subject) else paper.FINETUNED
+
+
+def pair_row(subject: Subject) -> str:
+    """Row of the two-task tables, by the image sets and whether the ACL objective was used."""
+    if subject.outputs is None:
+        return ""
+    sets = paper.FC100_MINI if "fc100" in subject.training.recipe else paper.OMNI_MINI
+    return sets + (paper.ACL if subject.training.acl else paper.NO_ACL)
+
+
+def diverse_row(subject: Subject) -> str:
+    """Row of the diverse-domains table."""
+    return paper.ALL_THREE + paper.ACL if "three" in subject.training.recipe else pair_row(subject)
+
+
+def shots_row(subject: Subject) -> str:
+    """Row of the table of shots."""
+    if subject.training.recipe == "gemcl":
+        return "GeMCL"
+    return f"ACL, meta-trained with {subject.training.shots} shots" if subject.outputs is not None else ""
+
+
+def validation_row(subject: Subject) -> str:
+    """Row of the meta-validation table; learners chosen on validation classes of Omniglot have none."""
+    titles = {"mnist": "MNIST", "fashion_mnist": "FMNIST", "cifar10": "CIFAR-10"}
+    if subject.outputs is None:
+        return ""
+    if is_two_task(subject):
+        return paper.OOB
+    chosen = titles.get(subject.training.validated_on)
+    return f"Omniglot, validated on {chosen}" if chosen else ""
+
+
+def omniglot_row(subject: Subject) -> str:
+    """Row of Split-Omniglot."""
+    if subject.training.recipe == "gemcl":
+        return "GeMCL"
+    return paper.FINETUNED if subject.outputs is not None else ""
+
+
+def vit_row(subject: Subject) -> str:
+    """Row of the table over frozen features."""
+    return "ACL on a frozen ViT-B/16" if subject.vectors else ""

@@ -1,0 +1,144 @@
+"""Tables: ours beside the paper's, in Markdown for files and with rich for the terminal."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from autocl.evaluation.outcome import Outcome
+from autocl.evaluation.paper import TABLES, Published
+from autocl.evaluation.statistics import Status, Summary, compare, summarise
+
+HEADINGS = (
+    "subject",
+    "cell",
+    "ours ± std",
+    "paper ± std",
+    "difference",
+    "status",
+    "s/run",
+    "demos",
+    "steps",
+    "KB",
+)
+STATUS_STYLE: dict[str, str] = {"reproduced": "green", "better": "bold green", "worse": "yellow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One cell of one subject."""
+
+    subject: str
+    paper_row: str
+    cell: str
+    ours: Summary | None
+    published: Published | None
+    status: Status
+    reason: str = ""
+    """Behind "N.A." and "not comparable"."""
+    outcome: Outcome
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's, in points."""
+        if self.ours is None or self.published is None:
+            return None
+        return self.ours.mean - self.published.mean
+
+    def texts(self) -> tuple[str, ...]:
+        """One text for each heading."""
+        cost = self.outcome.cost
+        reason = f" because {self.reason}" if self.status == "not comparable" else f": {self.reason}"
+        return (
+            self.subject,
+            self.cell,
+            "N.A." if self.ours is None else f"{self.ours.mean:.1f} ± {self.ours.std:.1f}",
+            _printed(self.published),
+            "" if self.difference is None else f"{self.difference:+.1f}",
+            self.status + (reason if self.reason else ""),
+            f"{cost['seconds']:.1f}" if cost else "",
+            f"{cost['examples']:,.0f}" if cost else "",
+            f"{cost['gradient_steps']:,.0f}" if cost else "",
+            f"{cost['state_bytes'] / 1024:,.0f}" if cost else "",
+        )
+
+
+def lines(outcomes: Iterable[Outcome], order: Sequence[str] = ()) -> list[Line]:
+    """Compare outcomes of one protocol with the paper.
+
+    Args:
+        outcomes: of one protocol.
+        order: cells in the order of the table; those not named come last.
+    """
+    made = []
+    for outcome in outcomes:
+        row = outcome.paper_row
+        printed = TABLES.get(outcome.protocol, {}).get(row, {})
+        for cell, values in outcome.cells.items():
+            published = printed.get(cell)
+            ours = summarise(values) if values else None
+            status, reason = _judge(outcome, ours, published)
+            made.append(
+                Line(
+                    subject=outcome.subject, paper_row=row, cell=cell, ours=ours, published=published,
+                    status=status, reason=reason, outcome=outcome,
+                )
+            )  # fmt: skip
+    place = {cell: i for i, cell in enumerate(order)}
+    subjects = list(dict.fromkeys(line.subject for line in made))
+    return sorted(made, key=lambda x: (subjects.index(x.subject), place.get(x.cell, len(place))))
+
+
+def markdown(made: Sequence[Line], *, title: str) -> str:
+    """A Markdown section with the table and its footnotes."""
+    body = [HEADINGS, *(line.texts() for line in made)]
+    bars = ["| " + " | ".join(text.replace("|", "/") for text in row) + " |" for row in body]
+    bars.insert(1, "|---|---|" + "---:|" * 3 + "---|" + "---:|" * 4)
+    notes = "".join(f"\n- {note}" for note in footnotes(made))
+    return f"## {title}\n\n" + "\n".join(bars) + "\n" + (f"\nNotes:\n{notes}\n" if notes else "")
+
+
+def rich_table(made: Sequence[Line], *, title: str) -> Table:
+    """The same for a terminal."""
+    table = Table(title=title, title_justify="left")
+    for i, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="right" if 2 <= i <= 4 or i > 5 else "left", overflow="fold")
+    last = ""
+    for line in made:
+        texts = list(line.texts())
+        if line.subject == last:
+            texts[0] = ""
+        elif last:
+            table.add_section()
+        last = line.subject
+        style = STATUS_STYLE.get(line.status, "dim")
+        texts[5] = f"[{style}]{texts[5]}[/{style}]"
+        table.add_row(*texts)
+    return table
+
+
+def footnotes(made: Sequence[Line]) -> list[str]:
+    """Beside which rows subjects stand, and what is to be known about the data."""
+    beside = {line.subject: line.paper_row for line in made if line.paper_row}
+    notes = [f"{subject} stands beside the paper's row “{row}”." for subject, row in beside.items()]
+    if any(line.outcome.identity["demos"] == "random" for line in made):
+        notes.append(
+            "Demos are drawn at random by the number of the run; the paper's are blocks of the file."
+        )
+    return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
+
+
+def _judge(outcome: Outcome, ours: Summary | None, published: Published | None) -> tuple[Status, str]:
+    if ours is None:
+        return "N.A.", outcome.refused
+    if published is None:
+        return "no counterpart", ""
+    if outcome.incomparable:
+        return "not comparable", outcome.incomparable
+    return compare(ours, published), ""
+
+
+def _printed(published: Published | None) -> str:
+    if published is None:
+        return "–"
+    return f"{published.mean:.1f}" + ("" if published.std is None else f" ± {published.std:.1f}")
