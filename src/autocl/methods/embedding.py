@@ -1,0 +1,85 @@
+"""Embedding: a frozen encoder that gives the features of image sets, each row computed once.
+
+Shape legend: n = images of a set, F = features.
+"""
+
+import torch
+from torch import Tensor
+
+from autocl.data.imageset import ImageSet
+from autocl.encoders import Encoder
+from autocl.errors import InputError
+from autocl.learner import Learner
+
+BATCH = 1024
+"""Images encoded at once: 12 MB of pixels at 3 × 32 × 32."""
+
+
+class Embedding:
+    """What a representation rival sees instead of pixels.
+
+    Args:
+        encoder: any encoder; its mode and gradients are left as they are.
+        channels: of its input; one-channel images are repeated.
+
+    Example:
+        >>> from autocl.learner_config import LearnerConfig
+        >>> Embedding.of(Learner(LearnerConfig())).n_features
+        128
+    """
+
+    def __init__(self, encoder: Encoder, *, channels: int) -> None:
+        self.encoder = encoder
+        self.channels = channels
+        # By identity; the set is kept alive so that its id is not given to another.
+        self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
+
+    @staticmethod
+    def of(learner: Learner) -> "Embedding":
+        """The encoder inside a learner, which the ACL objective trained."""
+        return Embedding(learner.encoder, channels=learner.config.channels)
+
+    @property
+    def n_features(self) -> int:
+        """F."""
+        return self.encoder.n_features
+
+    def take(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Features [..., F] of the rows index [...], on the CPU."""
+        _, features, done = self._known.setdefault(id(images), self._nothing(images))
+        wanted = torch.zeros_like(done)
+        wanted[index.flatten()] = True
+        rows = (wanted & ~done).nonzero()[:, 0]
+        device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
+        was_training = self.encoder.training
+        self.encoder.eval()
+        try:
+            with torch.no_grad():
+                for start in range(0, len(rows), BATCH):
+                    some = rows[start : start + BATCH]
+                    pixels = images.take(some, channels=self.channels).to(device)
+                    features[some] = self._encode(images, pixels).cpu()
+        finally:
+            self.encoder.train(was_training)
+        done[rows] = True
+        return features[index]
+
+    def _encode(self, images: ImageSet, pixels: Tensor) -> Tensor:
+        try:
+            features: Tensor = self.encoder(pixels)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"the encoder cannot read {images.name}/{images.split}, whose images are "
+                f"{list(pixels.shape[1:])}: {reason}; load the set in the size the encoder was made for"
+            ) from error
+        if features.shape[1] != self.n_features:
+            raise InputError(
+                f"the encoder makes {features.shape[1]} features of {images.name}/{images.split}, "
+                f"{self.n_features} of the images it was made for: load the set in their size"
+            )
+        return features
+
+    def _nothing(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
+        n = len(images.images)
+        return images, torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)

@@ -1,0 +1,115 @@
+"""Rival: an encoder and a readout that were meta-trained together, as one module and one file.
+
+Shape legend: n = images, F = features.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from autocl.encoders import Encoder, EncoderConfig, build_encoder
+from autocl.errors import FileError, InputError
+from autocl.files import read_tensors, write_tensors
+from autocl.methods.nearest_mean import MeanReadout
+from autocl.methods.normal_gamma import NormalGamma
+from autocl.methods.online_head import OnlineHead
+from autocl.methods.readout import Readout
+
+ReadoutKind = Literal["means", "normal-gamma", "normal-gamma-map", "online"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RivalConfig:
+    """Everything that determines a rival, apart from its weights. The encoder is that of our learners."""
+
+    readout: ReadoutKind
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    gated: bool = False
+    """ANML: a second encoder of the same form scales the features of the first."""
+    channels: int = 3
+    height: int = 32
+    width: int = 32
+    n_outputs: int = 10
+    """online: outputs of the head; the other readouts take any number."""
+    hidden: int = 256
+    """online: units of the head's hidden layer; 0: none."""
+    rate: float = 0.03
+    """online: step size."""
+
+    def __post_init__(self) -> None:
+        if self.readout not in get_args(ReadoutKind):
+            raise InputError(f"unknown readout {self.readout!r}: choose one of {get_args(ReadoutKind)}")
+
+
+class GatedEncoder(Encoder):
+    """Features of one network, each scaled between 0 and 1 by another that sees the same image.
+
+    Args:
+        encoder: what is scaled.
+        modulator: decides how much of each feature passes, and so which weights behind it can change.
+    """
+
+    def __init__(self, encoder: Encoder, modulator: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.modulator = modulator
+        self.n_features = encoder.n_features
+        self.gate = nn.Linear(modulator.n_features, encoder.n_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, C, H, W] -> [n, F]."""
+        gated: Tensor = self.encoder(x) * torch.sigmoid(self.gate(self.modulator(x)))
+        return gated
+
+
+class Rival(nn.Module):
+    """See `autocl.methods.meta_training.meta_train` for how its parameters come about.
+
+    Example:
+        >>> Rival(RivalConfig(readout="normal-gamma")).encoder.n_features
+        128
+    """
+
+    def __init__(self, config: RivalConfig) -> None:
+        super().__init__()
+        self.config = config
+        image = {"channels": config.channels, "height": config.height, "width": config.width}
+        self.encoder: Encoder = build_encoder(config.encoder, **image)
+        if config.gated:
+            self.encoder = GatedEncoder(self.encoder, build_encoder(config.encoder, **image))
+        self.readout = self._readout()
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and configuration to one safetensors file."""
+        tensors = {name: t.detach().cpu().contiguous() for name, t in self.state_dict().items()}
+        write_tensors(path, tensors, {"kind": "rival", "config": json.dumps(asdict(self.config))})
+
+    @staticmethod
+    def load(path: str | Path) -> "Rival":
+        """Read what `save` wrote, in evaluation mode."""
+        tensors, meta = read_tensors(path, kind="rival")
+        try:
+            values = json.loads(meta["config"])
+            rival = Rival(RivalConfig(**{**values, "encoder": EncoderConfig(**values["encoder"])}))
+            rival.load_state_dict(tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
+        return rival.eval()
+
+    def _readout(self) -> Readout:
+        features = self.encoder.n_features
+        match self.config.readout:
+            case "means":
+                return MeanReadout()
+            case "normal-gamma":
+                return NormalGamma(features, bayesian=True)
+            case "normal-gamma-map":
+                return NormalGamma(features, bayesian=False)
+            case "online":
+                c = self.config
+                return OnlineHead(features, c.n_outputs, hidden=c.hidden, rate=c.rate)

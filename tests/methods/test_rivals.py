@@ -1,0 +1,130 @@
+"""Methods on a frozen encoder, and the meta-training of those that bring their own."""
+
+import numpy as np
+import pytest
+import torch
+from dot_images import dots
+
+from autocl.data.sampler import StreamSampler
+from autocl.data.stream_config import StreamConfig
+from autocl.encoders import EncoderConfig, Identity
+from autocl.errors import FileError, InputError
+from autocl.evaluation.harness import take_through
+from autocl.learner import Learner
+from autocl.learner_config import LearnerConfig
+from autocl.methods import get_method
+from autocl.methods.embedding import Embedding
+from autocl.methods.meta_training import MetaTraining, meta_train, stream_loss
+from autocl.methods.rival import Rival, RivalConfig
+
+FROZEN = ["nearest-mean", "streaming-lda", "ridge", "knn"]
+TRAINED = {
+    "prototypes": {"readout": "means"},
+    "gemcl": {"readout": "normal-gamma"},
+    "gemcl-map": {"readout": "normal-gamma-map"},
+    "oml": {"readout": "online"},
+    "anml": {"readout": "online", "gated": True, "hidden": 0},
+}
+SHAPE = {"channels": 1, "height": 8, "width": 8, "encoder": EncoderConfig(kind="identity")}
+
+
+def pixels():
+    return Embedding(Identity(n_features=64), channels=1)
+
+
+@pytest.mark.parametrize("name", FROZEN)
+@pytest.mark.parametrize("diet", ["demos", "full"])
+def test__frozen_features__are_learned_without_forgetting(name, diet, streams):
+    taken = take_through(get_method(name, embedding=pixels(), diet=diet), streams("class"))
+    assert taken.matrix.average().min() > 0.9
+    assert taken.cost.gradient_steps == 0
+    assert taken.cost.examples == (
+        24 if diet == "demos" else sum(len(t.train_index) for t in streams()[0].tasks)
+    )
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test__meta_trained__learn_streams_and_runs_do_not_mix(name, streams):
+    rival = Rival(RivalConfig(**TRAINED[name], **SHAPE))
+    runs = streams("class", runs=3)
+    together = get_method(name, rival=rival)
+    taken = take_through(together, runs)
+    alone = get_method(name, rival=rival)
+    again = take_through(alone, runs[2:])
+    task = runs[0].tasks[0]
+    torch.testing.assert_close(
+        together.predict(task.query_set, task.query_index)[2:],
+        alone.predict(task.query_set, task.query_index),
+    )
+    assert taken.cost == again.cost
+    assert taken.cost.gradient_steps == (24 if name in ("oml", "anml") else 0)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test__meta_train__lowers_the_loss_and_gradients_reach_everything(name):
+    torch.manual_seed(0)
+    config = StreamConfig(
+        tasks=2, ways=2, shots=2, queries=4, scenario="class", pool_classes=12, pool_images=8
+    )
+    sampler = StreamSampler([dots("train", classes=12, seed=3, size=16)], config, batch_size=4, seed=0)
+    shape = {"channels": 1, "height": 16, "width": 16, "encoder": EncoderConfig(width=4, dropout=0.0)}
+    rival = Rival(RivalConfig(**{**TRAINED[name], **shape, "n_outputs": 4, "rate": 0.3}))
+    before = {n: p.detach().clone() for n, p in rival.named_parameters()}
+    history = []
+    meta_train(
+        rival,
+        sampler,
+        MetaTraining(steps=25, lr=1e-2),
+        watch=lambda s, o: history.append(float(o.loss.detach())),
+    )
+    assert np.mean(history[-5:]) < np.mean(history[:5])
+    unmoved = [n for n, p in rival.named_parameters() if torch.equal(p, before[n])]
+    # A bias in front of instance norm has no effect on anything.
+    assert all(n.endswith(".0.bias") for n in unmoved), unmoved
+    assert not rival.training
+    batch = sampler.batch(999)
+    with torch.no_grad():
+        outcome = stream_loss(rival, rival.encoder(sampler.images(batch)), batch)
+    assert 0 <= outcome.accuracy <= 1
+
+
+def test__rival__comes_back_from_its_file(tmp_path):
+    rival = Rival(RivalConfig(readout="normal-gamma", channels=1, height=16, width=16)).eval()
+    rival.save(tmp_path / "rival.safetensors")
+    again = Rival.load(tmp_path / "rival.safetensors")
+    assert again.config == rival.config
+    x = torch.randn(2, 1, 16, 16)
+    assert torch.equal(again.encoder(x), rival.encoder(x))
+    with pytest.raises(FileError, match="no such file"):
+        Rival.load(tmp_path / "nothing.safetensors")
+
+
+def test__embedding__is_the_learners_encoder_computed_once(streams):
+    learner = Learner(LearnerConfig(channels=3, height=16, width=16))
+    images = dots("train", size=16)
+    embedding = Embedding.of(learner)
+    index = torch.tensor([[3, 1], [3, 7]])
+    first = embedding.take(images, index)
+    assert learner.training
+    expected = learner.eval().encode(images.take(index, channels=3))
+    torch.testing.assert_close(first, expected.detach(), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        for p in learner.encoder.parameters():
+            p.zero_()
+    assert torch.equal(embedding.take(images, index), first)
+
+
+def test__wrong_rival_or_image_size__is_refused(streams):
+    with pytest.raises(InputError, match="needs a rival with readout='online'"):
+        get_method("oml", rival=Rival(RivalConfig(readout="means", **SHAPE)))
+    with pytest.raises(InputError, match="unknown readout 'mean'"):
+        RivalConfig(readout="mean")
+    with pytest.raises(InputError, match="shrinkage"):
+        get_method("streaming-lda", embedding=pixels(), shrinkage=0.0)
+    with pytest.raises(InputError, match="penalty"):
+        get_method("ridge", embedding=pixels(), penalty=0.0)
+    with pytest.raises(InputError, match="neighbours"):
+        get_method("knn", embedding=pixels(), neighbours=0)
+    embedding = Embedding.of(Learner(LearnerConfig(channels=1, height=32, width=32)))
+    with pytest.raises(InputError, match="load the set in"):
+        embedding.take(dots("train", size=16), torch.tensor([0]))
