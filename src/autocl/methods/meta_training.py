@@ -88,8 +88,8 @@ def meta_train(
         outcome = stream_loss(rival, features, batch)
         if not torch.isfinite(outcome.loss):
             raise TrainingError(
-                f"the loss of step {step} is {float(outcome.loss.detach())}: lower MetaTraining.lr ({settings.lr}) "
-                f"or, for an online readout, RivalConfig.rate ({rival.config.rate})"
+                f"the loss of step {step} is not finite: lower MetaTraining.lr ({settings.lr}) or, for an "
+                f"online readout, RivalConfig.rate ({rival.config.rate})"
             )
         descent.zero_grad()
         torch.autograd.backward(outcome.loss)
