@@ -77,7 +77,7 @@ def acl_objective(
     tasks = batch.tasks
     M, B = len(tasks), len(tasks[0].demos)
     state = learner.initial_state(B) if state is None else state
-    losses = torch.full((M, M), float("nan"), device=features.device)
+    losses = features.new_full((M, M), float("nan"))
     accuracies, first = losses.clone(), losses[0].clone()
     terms: list[Tensor] = []
     for i, task in enumerate(tasks):
@@ -117,6 +117,6 @@ def _ask(
         own = logits[:, at : at + task.queries.shape[1]]
         at += task.queries.shape[1]
         loss = F.cross_entropy(own.flatten(0, 1), task.query_labels.flatten())
-        accuracy = (own.argmax(-1) == task.query_labels).float().mean()
+        accuracy = (own.argmax(-1) == task.query_labels).to(own.dtype).mean()
         answers.append((loss, accuracy.detach()))
     return answers

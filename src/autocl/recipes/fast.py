@@ -58,7 +58,7 @@ def fast_split_class() -> Recipe:
 
 
 def fast_two_task() -> Recipe:
-    """Omniglot and mini-ImageNet, 5-way 15-shot, alternating; --no-objective.acl shows forgetting."""
+    """Omniglot and mini-ImageNet, 5-way 15-shot, alternating; --objective.no-acl shows forgetting."""
     return Recipe(
         name="fast_two_task",
         sources=(OMNIGLOT, MINI_IMAGENET),

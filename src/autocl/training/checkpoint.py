@@ -58,7 +58,7 @@ def save(
 def load(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer
 ) -> tuple[Progress, LearnerState | None]:
-    """Restore a run into a model and optimiser of the same recipe."""
+    """Restore a run into a model and optimiser of the same recipe; also the carried state of all streams."""
     file = folder / FILE_NAME
     if not file.exists():
         raise TrainingError(f"{folder}: nothing to resume, there is no {FILE_NAME} in it")
@@ -76,10 +76,13 @@ def load(
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise FileError(f"{file}: does not fit this recipe's learner: {reason}") from error
+    try:
+        progress = Progress(**json.loads(meta["progress"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{file}: not a checkpoint of this version of autocl ({error})") from error
     carried = _part(tensors, "carried.")
     device = next(model.parameters()).device
-    state_or_none = LearnerState(carried).to(device) if carried else None
-    return Progress(**json.loads(meta["progress"])), state_or_none
+    return progress, LearnerState(carried).to(device) if carried else None
 
 
 def check_space(folder: Path, needed: int) -> None:

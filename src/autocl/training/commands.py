@@ -12,12 +12,15 @@ import torch
 import tyro
 from rich.console import Console
 
-from autocl.errors import FileError, InputError
+from autocl.data.augment import Augment
+from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training import parallel
-from autocl.training.recipe import Recipe, recipe_from_dict, recipe_to_dict
+from autocl.training.interrupt import InterruptedRunError
+from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
+from autocl.training.run import prepare
 from autocl.training.step import TrainingStep
-from autocl.training.trainer import InterruptedRunError, prepare, train, train_step
+from autocl.training.trainer import train, train_step
 
 HELP = """usage: autocl train RECIPE [--out DIR] [--device cpu|cuda] [--dry-run] [any field of the recipe]
        autocl train --resume DIR
@@ -62,15 +65,22 @@ def _main(args: Sequence[str]) -> None:
     if args[0] == "--resume":
         if len(args) < 2:
             raise InputError("--resume needs the folder of a run, e.g. autocl train --resume runs/quick")
-        folder = Path(args[1])
-        train(read_recipe(folder), folder, resume=True, device=_flag(list(args[2:]), "--device") or "auto")
+        folder, rest = Path(args[1]), list(args[2:])
+        device = _flag(rest, "--device") or "auto"
+        if rest:
+            raise InputError(
+                f"--resume continues {folder} with its own recipe and takes only --device, not {rest[0]!r}; "
+                "to change something start a new run with --init-from"
+            )
+        best = train(read_recipe(folder), folder, resume=True, device=device)
+        print(f"the best learner by validation is {best}", file=sys.stderr)
         return
     name, rest = args[0], list(args[1:])
     out, device = _flag(rest, "--out"), _flag(rest, "--device") or "auto"
     dry = "--dry-run" in rest
     if dry:
         rest.remove("--dry-run")
-    recipe = tyro.cli(Recipe, default=get_recipe(name), args=rest, prog=f"autocl train {name}")
+    recipe = override(get_recipe(name), rest)
     if dry:
         dry_run(recipe, device)
         return
@@ -78,31 +88,37 @@ def _main(args: Sequence[str]) -> None:
     print(f"the best learner by validation is {best}", file=sys.stderr)
 
 
-def read_recipe(folder: Path) -> Recipe:
-    """The recipe that a run was started with."""
-    path = folder / "recipe.json"
-    try:
-        return recipe_from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise FileError(f"{folder} is not a run: there is no recipe.json in it") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path}: not a recipe of this version of autocl ({error})") from error
+def override(recipe: Recipe, args: Sequence[str]) -> Recipe:
+    """The recipe with some fields set on the command line.
+
+    Example:
+        >>> override(get_recipe("quick"), ["--streams.shots", "3", "--objective.no-acl"]).streams.shots
+        3
+    """
+    off = Augment()
+    # Without subcommands an optional part can only be set where there is one.
+    default = replace(recipe, augment=recipe.augment or off)
+    prog = f"autocl train {recipe.name}"
+    changed = tyro.cli(Recipe, default=default, args=args, prog=prog, config=(tyro.conf.AvoidSubcommands,))
+    return replace(changed, augment=None if changed.augment == off else changed.augment)
 
 
 def dry_run(recipe: Recipe, device: str, *, steps: int = 3) -> None:
     """Print the resolved recipe and what a few real steps cost; nothing is written."""
-    console = Console()
-    console.print_json(json.dumps(recipe_to_dict(recipe)))
     with parallel.ranks(device) as ranks:
+        # One voice is enough; the others only take part in the steps.
+        console = Console(quiet=not ranks.first)
+        console.print_json(json.dumps(recipe_to_dict(recipe)))
         run = prepare(replace(recipe, compile_encoder=False), Path(), ranks)
-        module = TrainingStep(run.learner, recipe)
+        module = ranks.wrap(TrainingStep(run.learner, recipe))
         train_step(run, module, 0)  # compiles kernels, reads data: not part of the estimate
         started = time.perf_counter()
         for step in range(1, steps + 1):
             train_step(run, module, step)
         seconds = (time.perf_counter() - started) / steps
     weights = sum(p.numel() for p in run.learner.parameters())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    unit = 1024 if sys.platform == "darwin" else 1  # of ru_maxrss, in which Linux counts kilobytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024
     console.print(
         f"learner: {weights:,} parameters, {run.learner.initial_state().nbytes / 1024:.0f} KB of state\n"
         f"streams: {recipe.batch_size} a step, {len(run.train.batch(0).pool)} images to encode for them\n"

@@ -5,12 +5,18 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autocl.errors import FileError
+from autocl.objective import Outcome
 
 
 class RunLog:
@@ -32,12 +38,15 @@ class RunLog:
         self._bar: Progress | None = None
         if folder is None:
             return
-        path = folder / "log.jsonl"
-        path.touch()
-        with path.open("r+b") as file:
-            file.truncate(length)
-        self._file = path.open("a", encoding="utf-8")
-        self._board = _tensorboard(folder)
+        self._path = folder / "log.jsonl"
+        with self._writing():
+            self._path.touch()
+            with self._path.open("r+b") as file:
+                # Never longer than it is: that would fill it up with zero bytes.
+                file.truncate(min(length, self._path.stat().st_size))
+            # Line by line, so that others can follow the run.
+            self._file = self._path.open("a", encoding="utf-8", buffering=1)
+        self._board = _tensorboard(folder, at)
         if self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
@@ -55,15 +64,17 @@ class RunLog:
         """Bytes written so far, flushed to disk."""
         if self._file is None:
             return 0
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return self._file.tell()
+        with self._writing():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return self._file.tell()
 
     def record(self, step: int, values: dict[str, Any]) -> None:
         """One line of the log: step, and numbers by name. NaN, which JSON lacks, is left out."""
         finite = {k: v for k, v in values.items() if not (isinstance(v, float) and not math.isfinite(v))}
         if self._file is not None:
-            self._file.write(json.dumps({"step": step, **finite}) + "\n")
+            with self._writing():
+                self._file.write(json.dumps({"step": step, **finite}) + "\n")
         if self._board is not None:
             for name, value in finite.items():
                 if isinstance(value, int | float):
@@ -87,6 +98,16 @@ class RunLog:
         if self._file is not None:
             self._console.print(text, highlight=False, soft_wrap=True)
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FileError(
+                f"could not write {self._path}: {error.strerror}; the last checkpoint is untouched, make "
+                "room and continue with --resume"
+            ) from error
+
     def __enter__(self) -> "RunLog":
         return self
 
@@ -98,15 +119,57 @@ class RunLog:
         if self._board is not None:
             self._board.close()
         if self._file is not None:
-            self._file.close()
+            # What could not be written was reported already, and closing would try it again.
+            with suppress(OSError):
+                self._file.close()
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard(folder: Path, at: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(folder), purge_step=at)
+
+
+def terms(outcome: Outcome, names: Sequence[str]) -> dict[str, float]:
+    """Loss terms and accuracies apart by image set and position, as the paper's Figure 2 needs them.
+
+    Args:
+        outcome: of a step.
+        names: of the image sets, in the order of the recipe.
+
+    Returns:
+        term/SET/POSITION/own, …/first (NaN without a 1-shot term) and …/back (the mean over the later
+        boundaries); accuracy/SET/POSITION/own and …/back.
+    """
+    values: dict[str, float] = {}
+    losses, accuracies = outcome.losses.values.cpu(), outcome.accuracies.values.cpu()
+    for j, source in enumerate(outcome.sources):
+        name = f"{names[source] if source >= 0 else 'mixture'}/{j + 1}"
+        values[f"term/{name}/own"] = float(losses[j, j])
+        values[f"accuracy/{name}/own"] = float(accuracies[j, j])
+        values[f"term/{name}/first"] = float(outcome.first[j])
+        if j + 1 < len(losses):
+            values[f"term/{name}/back"] = float(losses[j + 1 :, j].mean())
+            values[f"accuracy/{name}/back"] = float(accuracies[j + 1 :, j].mean())
+    return values
+
+
+def note(loss: float, outcome: Outcome, streams_per_second: float) -> str:
+    """Loss, its own and backward terms, accuracies when learned and at the end of the stream, and speed."""
+    losses = outcome.losses.values
+    own = float(outcome.losses.diagonal.mean())
+    later = losses[torch.ones_like(losses, dtype=torch.bool).tril(-1)]
+    back = f" back {float(later.mean()):.2f}" if len(later) else ""
+    learned, last = (
+        " ".join(f"{100 * a:.0f}" for a in row.tolist())
+        for row in (outcome.accuracies.diagonal, outcome.accuracies.last)
+    )
+    return (
+        f"loss {loss:.3f} (own {own:.2f}{back})  accuracy learned [{learned}] end [{last}] %  "
+        f"{streams_per_second:.1f} streams/s"
+    )
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

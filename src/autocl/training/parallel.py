@@ -8,10 +8,11 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from autocl.errors import TrainingError
+from autocl.state import LearnerState
 
 TIMEOUT = timedelta(minutes=10)
 """How long a rank waits for the others before it reports them dead."""
@@ -46,13 +47,33 @@ class Ranks:
         ids = [self.device.index] if self.device.type == "cuda" else None
         return DistributedDataParallel(module, device_ids=ids)
 
-    def any(self, flag: int) -> int:
-        """The largest value of a small number over all ranks, so that they decide alike."""
+    def agree(self, *values: int) -> tuple[int, ...]:
+        """The largest of each value over all ranks, so that they decide alike."""
         if self.world == 1:
-            return flag
-        value = torch.tensor([flag], device=self.device)
-        dist.all_reduce(value, op=dist.ReduceOp.MAX)
-        return int(value.item())
+            return values
+        shared = torch.tensor(values, device=self.device)
+        dist.all_reduce(shared, op=dist.ReduceOp.MAX)
+        return tuple(int(v) for v in shared)
+
+    def mean(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """The mean of each tensor over all ranks, in one exchange."""
+        if self.world == 1:
+            return values
+        flat = torch.cat([v.detach().flatten() for v in values])
+        dist.all_reduce(flat)
+        parts = torch.split(flat / self.world, [v.numel() for v in values])
+        return tuple(p.reshape(v.shape) for p, v in zip(parts, values, strict=True))
+
+    def gather(self, state: LearnerState) -> LearnerState:
+        """The states of all ranks' streams as one batch, in the order of the global batch."""
+        if self.world == 1:
+            return state
+        whole = {}
+        for name, tensor in state.tensors.items():
+            parts = [torch.empty_like(tensor) for _ in range(self.world)]
+            dist.all_gather(parts, tensor.contiguous())
+            whole[name] = torch.cat(parts)
+        return LearnerState(whole)
 
 
 @contextmanager

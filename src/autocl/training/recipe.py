@@ -1,19 +1,21 @@
 """Recipe: one complete, typed configuration of a meta-training run.
 
 A recipe says everything that decides the result: data, streams, learner, objective, optimiser, seed. It is
-saved beside the run, and its hash tells whether a resumed run is still the same run.
+saved beside the run, and a run is resumed with the recipe it was started with, or not at all.
 """
 
+import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
-
-import tyro
 
 from autocl.data.augment import Augment
 from autocl.data.stream_config import RandomShapes, StreamConfig
-from autocl.errors import InputError
+from autocl.errors import FileError, InputError
 from autocl.learner_config import LearnerConfig, config_from_dict
 from autocl.objective import ObjectiveConfig
+
+FILE_NAME = "recipe.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,7 @@ class Recipe:
 
     name: str
     sources: tuple[Source, ...]
-    streams: tyro.conf.OmitSubcommandPrefixes[StreamConfig | RandomShapes]
+    streams: StreamConfig | RandomShapes
     learner: LearnerConfig
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optimiser: Optimiser = field(default_factory=Optimiser)
@@ -109,22 +111,61 @@ class Recipe:
     """torch.compile the encoder."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"recipe {self.name}: {name} must be at least 1, got {getattr(self, name)}")
+        self._check_ranges()
         if not self.sources:
             raise InputError(f"recipe {self.name}: name at least one image set in sources")
+        weights = self.objective.own_weights
+        if weights and len(weights) != len(self.sources):
+            raise InputError(
+                f"recipe {self.name}: objective.own_weights {weights} must be empty or have one weight for "
+                f"each of its {len(self.sources)} image sets"
+            )
         if self.streams.n_outputs > self.learner.n_classes:
             raise InputError(
                 f"recipe {self.name}: its streams have {self.streams.n_outputs} labels, but the learner only "
                 f"{self.learner.n_classes} outputs; raise learner.n_classes"
             )
 
+    def _check_ranges(self) -> None:
+        at_least: dict[str, tuple[float, float]] = {
+            "steps": (self.steps, 1),
+            "batch_size": (self.batch_size, 1),
+            "seed": (self.seed, 0),
+            "prototype": (self.prototype, 0),
+            "prototype_until": (self.prototype_until, 0),
+            "carry_state": (self.carry_state, 0),
+            "optimiser.lr": (self.optimiser.lr, 0),
+            "optimiser.warmup": (self.optimiser.warmup, 0),
+            "optimiser.clip": (self.optimiser.clip, 0),
+            "optimiser.accumulate": (self.optimiser.accumulate, 1),
+            "validation.every": (self.validation.every, 1),
+            "validation.batches": (self.validation.batches, 1),
+            "validation.patience": (self.validation.patience, 0),
+        }
+        for name, (value, least) in at_least.items():
+            if not value >= least:
+                raise InputError(f"recipe {self.name}: {name} must be at least {least:g}, got {value}")
+
     def prototype_weight(self, step: int) -> float:
         """Weight of the prototype loss at a step."""
         if not self.prototype_until:
             return self.prototype
         return self.prototype * max(0.0, 1.0 - step / self.prototype_until)
+
+
+def differences(ours: Recipe, theirs: Recipe) -> list[str]:
+    """Fields in which two recipes differ, as "name: ours, not theirs"; nested fields by their path.
+
+    Example:
+        >>> from autocl.recipes import get_recipe
+        >>> from dataclasses import replace
+        >>> quick = get_recipe("quick")
+        >>> differences(replace(quick, seed=3), quick)
+        ['seed: 3, not 1']
+    """
+    a, b = _flat(recipe_to_dict(ours)), _flat(recipe_to_dict(theirs))
+    names = [*a, *(n for n in b if n not in a)]
+    return [f"{n}: {a.get(n)}, not {b.get(n)}" for n in names if a.get(n) != b.get(n)]
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
@@ -148,6 +189,25 @@ def recipe_from_dict(values: dict[str, Any]) -> Recipe:
     return Recipe(**{**values, **nested})
 
 
+def read_recipe(folder: Path) -> Recipe:
+    """The recipe that the run in a folder was started with."""
+    path = folder / FILE_NAME
+    try:
+        return recipe_from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise FileError(f"{folder} is not a run: there is no {FILE_NAME} in it") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path}: not a recipe of this version of autocl ({error})") from error
+
+
 def _tuples(values: dict[str, Any]) -> dict[str, Any]:
     """JSON has lists where frozen dataclasses have tuples."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, names joined by dots."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat

@@ -5,56 +5,42 @@ killed and resumed continues bit for bit, on the same machine and number of thre
 """
 
 import math
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import torch
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # documented, but not in __all__
 
-from autocl.data.sampler import StreamSampler
 from autocl.errors import TrainingError
 from autocl.files import write_json
-from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import Outcome
-from autocl.state import LearnerState
 from autocl.training import checkpoint, parallel, validation
-from autocl.training.checkpoint import Progress
-from autocl.training.log import RunLog
-from autocl.training.recipe import Recipe, recipe_to_dict
+from autocl.training import recipe as recipes
+from autocl.training.interrupt import InterruptedRunError, signals
+from autocl.training.log import RunLog, note, terms
+from autocl.training.recipe import Recipe
+from autocl.training.run import Run, prepare
 from autocl.training.schedule import learning_rate
-from autocl.training.sources import samplers
 from autocl.training.step import TrainingStep
 
 BEST = "best.safetensors"
 
 
-class InterruptedRunError(Exception):
-    """A signal asked the run to end; its checkpoint is written."""
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What one step of the optimiser measured; means over all ranks."""
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(signum).name}; continue with --resume")
-        self.signum = signum
-
-
-@dataclass(kw_only=True)
-class Run:
-    """A run's moving parts."""
-
-    recipe: Recipe
-    folder: Path
-    ranks: parallel.Ranks
-    learner: Learner
-    optimiser: torch.optim.Adam
-    train: StreamSampler
-    val: StreamSampler
-    progress: Progress
-    carried: LearnerState | None = None
+    loss: float
+    """What was minimised, with the prototype loss; the mean over accumulated batches."""
+    gradient: float
+    """Norm of the gradient before clipping."""
+    rate: float
+    """Learning rate."""
+    outcome: Outcome
+    """Of the last accumulated batch."""
 
 
 def train(
@@ -69,65 +55,47 @@ def train(
 
     Args:
         recipe: what to do.
-        folder: where recipe.json, log.jsonl, last.safetensors and best.safetensors go.
-        resume: continue the run in that folder.
+        folder: where recipe.json, log.jsonl, last.safetensors and best.safetensors go. To resume a run of
+            several machines, all of them must see it.
+        resume: continue the run in that folder; one that was killed before its first checkpoint starts anew.
         device: "auto", "cpu" or "cuda".
         save_every: seconds between checkpoints; one is also written at every validation and at the end.
 
     Returns:
         The file of the best learner by validation.
+
+    Raises:
+        TrainingError: when the run cannot start or go on. The last checkpoint stands.
+        InterruptedRunError: after SIGINT or SIGTERM, when the checkpoint is written.
     """
     folder = Path(folder)
+    if resume:
+        if differ := recipes.differences(recipe, recipes.read_recipe(folder)):
+            raise TrainingError(f"{folder} was started with another recipe ({'; '.join(differ)})")
+    elif (folder / checkpoint.FILE_NAME).exists():
+        raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
     with parallel.ranks(device) as ranks:
-        run = prepare(recipe, folder, ranks)
-        if resume:
-            run.progress, run.carried = checkpoint.load(folder, run.learner, run.optimiser)
-        elif (folder / checkpoint.FILE_NAME).exists():
-            raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
+        run = prepare(recipe, folder, ranks, resume=resume)
         if ranks.first:
             size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
             checkpoint.check_space(folder, 3 * size)  # weights and Adam's two moments
-            write_json(folder / "recipe.json", recipe_to_dict(recipe))
+            write_json(folder / recipes.FILE_NAME, recipes.recipe_to_dict(recipe))
         at, place = run.progress, folder if ranks.first else None
         with (
             RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
-            _signals() as received,
+            signals() as received,
         ):
-            _loop(run, log, received, save_every)
+            try:
+                _loop(run, log, received, save_every)
+            except RuntimeError as error:
+                if ranks.world == 1:
+                    raise
+                _rescue(run, log)
+                raise TrainingError(
+                    f"rank {ranks.rank} of {ranks.world} cannot go on at step {run.progress.step}, most "
+                    f"likely because another one died: {error}. Continue with --resume"
+                ) from error
         return folder / BEST
-
-
-def prepare(recipe: Recipe, folder: Path, ranks: parallel.Ranks) -> Run:
-    """Load data, build the learner and its optimiser, from scratch or from `init_from`."""
-    torch.manual_seed(recipe.seed)
-    train_sampler, val_sampler = samplers(recipe)
-    learner = Learner(recipe.learner)
-    if recipe.init_from:
-        learner = _finetuned(recipe)
-    learner = learner.to(ranks.device).train()
-    if recipe.compile_encoder:
-        learner.encoder.compile()
-    o = recipe.optimiser
-    optimiser = torch.optim.Adam(learner.parameters(), lr=o.lr, betas=o.betas, eps=o.eps)
-    return Run(
-        recipe=recipe, folder=folder, ranks=ranks, learner=learner, optimiser=optimiser,
-        train=train_sampler, val=val_sampler, progress=Progress(),
-    )  # fmt: skip
-
-
-def _finetuned(recipe: Recipe) -> Learner:
-    """The learner of `init_from`, with as many classes as the recipe asks for."""
-    learner = Learner.from_pretrained(recipe.init_from)
-    if learner.config.n_classes != recipe.learner.n_classes:
-        learner = learner.with_classes(recipe.learner.n_classes)
-    # What does not change the weights' shapes is the recipe's to say; the rest must agree.
-    fresh = Learner(recipe.learner)
-    try:
-        fresh.load_state_dict(learner.state_dict())
-    except RuntimeError as error:
-        reason = str(error).splitlines()[1].strip()
-        raise TrainingError(f"{recipe.init_from} does not fit recipe {recipe.name}: {reason}") from error
-    return fresh
 
 
 def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None:
@@ -135,49 +103,35 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
     module = ranks.wrap(TrainingStep(run.learner, recipe))
     # A long run need not log each of its hundred thousands of steps.
     log_stride = max(1, recipe.steps // 20_000)
-    saved = began = time.monotonic()
     if progress.step == 0:
         _validate(run, log)
-    while progress.step < recipe.steps:
+        _save(run, log)
+    saved = began = time.monotonic()
+    while progress.step < recipe.steps and not _stale(run):
         step = progress.step
-        try:
-            outcome, loss = train_step(run, module, step)
-        except RuntimeError as error:
-            if ranks.world > 1:
-                _save(run, log)
-                raise TrainingError(
-                    f"another process failed at step {step} ({error}); continue with --resume"
-                ) from error
-            raise
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss became {loss} at step {step} (seed {recipe.seed}); the last good checkpoint is "
-                f"{run.folder / checkpoint.FILE_NAME}. Lower optimiser.lr or set optimiser.clip"
-            )
+        result = train_step(run, module, step)
         progress.step = step + 1
         now = time.monotonic()
         progress.seconds += now - began
         began = now
         if step % log_stride == 0 or progress.step == recipe.steps:
-            log.record(step, {"loss": loss, "seconds": progress.seconds, **_terms(outcome, run)})
-        log.show(progress.step, _note(outcome, loss, recipe, progress))
-        if progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
+            log.record(step, _values(run, result))
+        speed = progress.step * recipe.batch_size * recipe.optimiser.accumulate / max(progress.seconds, 1e-9)
+        log.show(progress.step, note(result.loss, result.outcome, speed))
+        if validated := progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
             _validate(run, log)
+        stop, due = ranks.agree(received[0] if received else 0, int(now - saved > save_every))
+        if validated or stop or due:
             _save(run, log)
             saved = began = time.monotonic()
-            if recipe.validation.patience and progress.stale >= recipe.validation.patience:
-                log.say(f"stopped early: no better validation for {progress.stale} times")
-                return
-        stop = ranks.any(received[0] if received else 0)
-        if stop or now - saved > save_every:
-            _save(run, log)
-            saved = now
         if stop:
             raise InterruptedRunError(stop)
+    if progress.step < recipe.steps:
+        log.say(f"stopped early: no better validation for {progress.stale} times")
 
 
-def train_step(run: Run, module: torch.nn.Module, step: int) -> tuple[Outcome, float]:
-    """One step of the optimiser; returns what the last batch of it measured, and the mean loss."""
+def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
+    """One step of the optimiser. Nothing of the run changes unless loss and gradient are finite."""
     recipe, ranks = run.recipe, run.ranks
     torch.manual_seed(_dropout_seed(recipe.seed, step, ranks.rank))
     rate = learning_rate(recipe.optimiser, step, steps=recipe.steps, width=recipe.learner.model_width)
@@ -187,38 +141,69 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> tuple[Outcome, f
     lo, hi = ranks.share(recipe.batch_size)
     weight = recipe.prototype_weight(step)
     parts = recipe.optimiser.accumulate
-    total = 0.0
+    carried, total = run.carried, torch.zeros((), device=ranks.device)
     for part in range(parts):
         number = step * parts + part
         batch = run.train.batch(number, lo, hi).to(ranks.device)
         images = run.train.images(batch, channels=recipe.learner.channels, augment=recipe.augment)
         if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
-            run.carried = None
-        loss, outcome = module(images.to(ranks.device), batch, run.carried, weight)
+            carried = None
+        try:
+            loss, outcome = module(images.to(ranks.device), batch, carried, weight)
+        except LinAlgError as error:  # a ridge read-out whose system lost its rank
+            raise _diverged(run, str(error)) from error
         (loss / parts).backward()
-        total += loss.item() / parts
-        run.carried = outcome.state.detach() if recipe.carry_state else None
+        total += loss.detach() / parts
+        carried = outcome.state.detach() if recipe.carry_state else None
+    total, *shared = ranks.mean(total, outcome.losses.values, outcome.accuracies.values, outcome.first)
+    losses, accuracies, first = shared
+    outcome = replace(
+        outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), first=first
+    )
+    weights = list(run.learner.parameters())
+    norm = torch.nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
+    for name, value in (("loss", total), ("norm of the gradient", norm)):
+        if not math.isfinite(value):
+            raise _diverged(run, f"the {name} became {float(value)}")
     if recipe.optimiser.clip:
-        torch.nn.utils.clip_grad_norm_(run.learner.parameters(), recipe.optimiser.clip)
-    if math.isfinite(total):
-        run.optimiser.step()
-    return outcome, total
+        torch.nn.utils.clip_grads_with_norm_(weights, recipe.optimiser.clip, norm)
+    run.optimiser.step()
+    run.carried = carried
+    return StepResult(loss=float(total), gradient=float(norm), rate=rate, outcome=outcome)
+
+
+def _diverged(run: Run, what: str) -> TrainingError:
+    return TrainingError(
+        f"{what} at step {run.progress.step} (seed {run.recipe.seed}); the last good checkpoint is "
+        f"{run.folder / checkpoint.FILE_NAME}. Lower optimiser.lr or set optimiser.clip"
+    )
 
 
 def _dropout_seed(seed: int, step: int, rank: int) -> int:
     return int(np.random.SeedSequence((seed, step, rank, 2)).generate_state(1, np.uint64)[0] >> 1)
 
 
+def _stale(run: Run) -> bool:
+    """Whether validation has not improved for as long as the recipe has patience."""
+    return 0 < run.recipe.validation.patience <= run.progress.stale
+
+
 def _validate(run: Run, log: RunLog) -> None:
-    """Score the learner; keep it if it is the best so far."""
-    if not run.ranks.first:
-        return
+    """Score the learner on the first rank; keep it if it is the best so far."""
+    if run.ranks.first:
+        _score(run, log)
+    (run.progress.stale,) = run.ranks.agree(run.progress.stale if run.ranks.first else 0)
+
+
+def _score(run: Run, log: RunLog) -> None:
     rule, progress = run.recipe.validation, run.progress
     run.learner.eval()
     if rule.split:
         matrices = validation.validate_split(run.learner, rule.split, run.recipe)
     else:
-        matrices = validation.validate_streams(run.learner, run.val, rule.batches)
+        matrices = validation.validate_streams(
+            run.learner, run.val, rule.batches, one_order=rule.rule == "paper"
+        )
     run.learner.train()
     value = sum(validation.score(m, rule.rule) for m in matrices) / len(matrices)
     progress.stale += 1
@@ -239,51 +224,24 @@ def _validate(run: Run, log: RunLog) -> None:
 
 
 def _save(run: Run, log: RunLog) -> None:
+    carried = None if run.carried is None else run.ranks.gather(run.carried)
     if run.ranks.first:
         run.progress.log_bytes = log.length
-        checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, run.carried)
+        checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, carried)
 
 
-def _terms(outcome: Outcome, run: Run) -> dict[str, float]:
-    """Loss terms and accuracies apart by image set and position, as the paper's Figure 2 needs them."""
-    values: dict[str, float] = {}
-    losses, accuracies = outcome.losses.values.cpu(), outcome.accuracies.values.cpu()
-    for j in range(len(losses)):
-        source = outcome.sources[j]
-        name = f"{run.recipe.sources[source].name if source >= 0 else 'mixture'}/{j + 1}"
-        values[f"term/{name}/own"] = float(losses[j, j])
-        values[f"accuracy/{name}/own"] = float(accuracies[j, j])
-        values[f"term/{name}/first"] = float(outcome.first[j])
-        if j + 1 < len(losses):
-            values[f"term/{name}/back"] = float(losses[j + 1 :, j].mean())
-            values[f"accuracy/{name}/back"] = float(accuracies[j + 1 :, j].mean())
-    return values
+def _rescue(run: Run, log: RunLog) -> None:
+    """Save when another rank is lost; but its carried states are gone, so with them the last save stands."""
+    if run.carried is None:
+        _save(run, log)
 
 
-def _note(outcome: Outcome, loss: float, recipe: Recipe, progress: Progress) -> str:
-    """Loss, accuracies of all tasks at the end of the stream, and speed."""
-    last = " ".join(f"{100 * a:.0f}" for a in outcome.accuracies.last.tolist())
-    speed = progress.step * recipe.batch_size * recipe.optimiser.accumulate / max(progress.seconds, 1e-9)
-    return f"loss {loss:.3f}  accuracy at the end [{last}] %  {speed:.1f} streams/s"
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM instead of dying of them; a second one ends the process at once."""
-    received: list[int] = []
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(signum)
-
-    try:
-        old = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: signals are somebody else's business
-        yield received
-        return
-    try:
-        yield received
-    finally:
-        for s, handler in old.items():
-            signal.signal(s, handler)
+def _values(run: Run, result: StepResult) -> dict[str, float]:
+    """One line of the log."""
+    return {
+        "loss": result.loss,
+        "gradient": result.gradient,
+        "rate": result.rate,
+        "seconds": run.progress.seconds,
+        **terms(result.outcome, [s.name for s in run.recipe.sources]),
+    }

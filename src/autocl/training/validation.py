@@ -22,11 +22,23 @@ def score(matrix: TransferMatrix, rule: str) -> float:
 
 
 @torch.no_grad()
-def validate_streams(learner: Learner, sampler: StreamSampler, batches: int) -> list[TransferMatrix]:
-    """Accuracies of the same validation streams every time, one matrix for each batch."""
+def validate_streams(
+    learner: Learner, sampler: StreamSampler, batches: int, *, one_order: bool = False
+) -> list[TransferMatrix]:
+    """Accuracies of the same validation streams every time, one matrix for each batch.
+
+    Args:
+        learner: in evaluation mode.
+        sampler: of validation streams.
+        batches: how many.
+        one_order: only streams in which the image sets come in the sampler's order, as the authors validate;
+            else all orders take their turn.
+    """
     device = next(learner.parameters()).device
+    # Orders alternate or rotate with the step: a stride of one round meets the first order only.
+    stride = len(sampler.sets) if one_order else 1
     matrices = []
-    for step in range(batches):
+    for step in range(0, batches * stride, stride):
         batch = sampler.batch(step).to(device)
         images = sampler.images(batch, channels=learner.config.channels).to(device)
         outcome = acl_objective(learner, learner.encode(images), batch, ObjectiveConfig())

@@ -1,0 +1,39 @@
+"""Ctrl-C and SIGTERM as a request to stop at the next step, instead of death in the middle of one."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class InterruptedRunError(Exception):
+    """A signal asked the run to end; its checkpoint is written."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}; continue with --resume")
+        self.signum = signum
+
+
+@contextmanager
+def signals() -> Iterator[list[int]]:
+    """Note SIGINT and SIGTERM in the list that is yielded; a second one ends the process at once."""
+    received: list[int] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(signum)
+        # Not print(): the signal may have come in the middle of one, and streams are not reentrant.
+        os.write(2, b"\nsaving after this step; interrupt again to stop at once\n")
+
+    try:
+        old = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are somebody else's business
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for s, handler in old.items():
+            signal.signal(s, handler)
