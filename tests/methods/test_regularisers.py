@@ -37,15 +37,28 @@ def test__ewc__importance_is_the_mean_squared_gradient_of_single_examples(stream
 
 
 def test__mas__importance_is_the_mean_magnitude_of_the_squared_norms_gradient(streams):
-    method, examples = after_first_task("mas", streams("domain"), "domain")
+    method, examples = after_first_task("mas", streams("domain"), "domain", together=1)
     for r in range(2):
-        total = torch.zeros_like(method.stack.flat[r])
-        for row in examples.rows[r]:
-            leaf = method.stack.flat[r].clone().requires_grad_()
-            out = reference_logits(method.stack, leaf, examples.inputs[row][None])
-            out.square().mean().backward()
-            total += leaf.grad.abs() / examples.rows.shape[1]
-        torch.testing.assert_close(method.importance[r], total, rtol=1e-4, atol=1e-8)
+        exact = squared_norm_gradients(method, r, examples.inputs[examples.rows[r]])
+        torch.testing.assert_close(method.importance[r], exact.abs().mean(0), rtol=1e-4, atol=1e-8)
+
+
+def test__mas__together_averages_before_the_magnitude(streams):
+    method, examples = after_first_task("mas", streams("domain"), "domain", together=10**6)
+    exact = squared_norm_gradients(method, 0, examples.inputs[examples.rows[0]])
+    torch.testing.assert_close(method.importance[0], exact.mean(0).abs(), rtol=1e-4, atol=1e-7)
+    with pytest.raises(InputError, match="together must be at least 1"):
+        get_method("mas", together=0)
+
+
+def squared_norm_gradients(method, run, x):
+    """[n, P]: gradient of the mean square of each example's outputs, one backward pass each."""
+    rows = []
+    for one in x:
+        leaf = method.stack.flat[run].clone().requires_grad_()
+        reference_logits(method.stack, leaf, one[None]).square().mean().backward()
+        rows.append(leaf.grad)
+    return torch.stack(rows)
 
 
 def test__si__path_integral_on_a_quadratic_is_each_weights_share_of_the_fall(streams):

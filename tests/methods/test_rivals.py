@@ -93,6 +93,9 @@ def test__rival__comes_back_from_its_file(tmp_path):
     rival.save(tmp_path / "rival.safetensors")
     again = Rival.load(tmp_path / "rival.safetensors")
     assert again.config == rival.config
+    assert get_method("gemcl", rival=again).settings() == get_method("gemcl", rival=rival).settings()
+    other = Rival(rival.config)
+    assert other.fingerprint() != rival.fingerprint()
     x = torch.randn(2, 1, 16, 16)
     assert torch.equal(again.encoder(x), rival.encoder(x))
     with pytest.raises(FileError, match="no such file"):

@@ -1,5 +1,7 @@
 """What every method that is trained by gradient descent promises, and what sets single ones apart."""
 
+import json
+
 import pytest
 import torch
 
@@ -152,3 +154,14 @@ def test__streams_of_different_form__are_refused(streams):
         method.learn([streams()[0].tasks[0]])
     with pytest.raises(InputError, match="index has rows for 3 runs"):
         method.predict(streams()[0].tasks[0].query_set, torch.zeros(3, 4, dtype=torch.int64))
+
+
+def test__settings__are_plain_data_that_tell_methods_apart(streams):
+    method = get_method("ewc", strength=3.0)
+    before = method.settings()
+    assert before["strength"] == 3.0
+    assert before["hidden"] == (400, 400)
+    through(get_method("ewc", **SMALL), streams())
+    method.begin(StreamInfo.of(streams(), seeds=(0, 1)))
+    assert method.settings() == before
+    assert json.loads(json.dumps(before))["diet"] == "full"

@@ -6,7 +6,7 @@ Shape legend: R = runs, P = parameters.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -31,10 +31,6 @@ class Anchored(Trained):
 
     strength: float | None = None
     """λ; None takes the default of the scenario."""
-    anchor: Tensor = field(init=False)
-    """θ* [R, P]."""
-    importance: Tensor = field(init=False)
-    """Ω [R, P]."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,6 +40,7 @@ class Anchored(Trained):
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
         super().begin(info)
+        # θ* and Ω, both [R, P].
         self.anchor = self.stack.flat.clone()
         self.importance = torch.zeros_like(self.stack.flat)
         self._strength = self.default_strength[info.scenario] if self.strength is None else self.strength

@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -110,6 +110,12 @@ class Method(ABC):
         Returns:
             Logits [R, Q, N], -inf at outputs that cannot be meant yet.
         """
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that was chosen when it was made, as plain data: what identifies it in results."""
+        options: list[str] = [f.name for f in fields(self) if f.init] if is_dataclass(self) else []
+        chosen = {name: getattr(self, name) for name in options}
+        return {k: v.fingerprint() if hasattr(v, "fingerprint") else v for k, v in chosen.items()}
 
     @abstractmethod
     def cost(self) -> Cost:

@@ -3,8 +3,10 @@
 Shape legend: n = images of a set, F = features.
 """
 
+import hashlib
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from autocl.data.imageset import ImageSet
 from autocl.encoders import Encoder
@@ -43,6 +45,10 @@ class Embedding:
     def n_features(self) -> int:
         """F."""
         return self.encoder.n_features
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that identify the encoder's form and weights."""
+        return fingerprint_of(self.encoder, repr((type(self.encoder).__name__, self.channels)))
 
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
@@ -83,3 +89,12 @@ class Embedding:
     def _nothing(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
         n = len(images.images)
         return images, torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)
+
+
+def fingerprint_of(module: nn.Module, description: str) -> str:
+    """Sixteen hex digits from a description and all weights."""
+    digest = hashlib.sha256(description.encode())
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]

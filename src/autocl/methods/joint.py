@@ -1,6 +1,6 @@
 """Joint training: the upper bound that keeps everything and starts again at every task."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from autocl.methods.base import StreamInfo, register
 from autocl.methods.examples import Share
@@ -15,12 +15,10 @@ class Joint(Trained):
     name = "joint"
     uses_replay = True
 
-    kept: list[Share] = field(init=False)
-
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
         super().begin(info)
-        self.kept = []
+        self.kept: list[Share] = []
 
     def _stored(self) -> list[Share]:
         return self.kept

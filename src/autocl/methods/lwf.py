@@ -3,7 +3,7 @@
 Shape legend: R = runs, B = batch, N = outputs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -26,14 +26,13 @@ class LwF(Trained):
     name = "lwf"
 
     temperature: float = 2.0
-    teacher: MLPStack | None = field(init=False, default=None)
-    taught: Tensor = field(init=False)
-    """bool [N]: outputs that the teacher knows."""
 
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
         super().begin(info)
-        self.teacher = None
+        self.teacher: MLPStack | None = None
+        # bool [N]: outputs that the teacher knows.
+        self.taught = torch.zeros_like(self.seen)
         self._position = 0
 
     def targets(self, x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Shape legend: R = runs, m = stored images of one task.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -24,7 +24,6 @@ class Rehearsal(Trained):
     memory: int = 1100
     """Images in all. 1,100 of them as float32 take the bytes of the two tensors that a regulariser keeps
     beside a network of 2 × 400 units on 32×32 pixels."""
-    kept: list[Share] = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,7 +33,7 @@ class Rehearsal(Trained):
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
         super().begin(info)
-        self.kept = []
+        self.kept: list[Share] = []
 
     def _stored(self) -> list[Share]:
         return self.kept

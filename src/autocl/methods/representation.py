@@ -5,7 +5,7 @@ Shape legend: R = runs, T = demos, Q = queries, F = features, N = outputs.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -29,8 +29,6 @@ class OnFeatures(Method):
 
     embedding: Embedding
     diet: Diet = "demos"
-    info: StreamInfo = field(init=False)
-    stats: Stats = field(init=False)
 
     def __post_init__(self) -> None:
         check_choice("diet", self.diet, Diet)
@@ -41,10 +39,12 @@ class OnFeatures(Method):
 
     def begin(self, info: StreamInfo) -> None:
         """Forget everything."""
-        self.info = info
+        self.info: StreamInfo = info
         self._readout = self.make_readout().eval()
         with torch.no_grad():
-            self.stats = self._readout.initial(len(info.seeds), self.embedding.n_features, info.n_outputs)
+            self.stats: Stats = self._readout.initial(
+                len(info.seeds), self.embedding.n_features, info.n_outputs
+            )
         self._examples = 0
 
     def learn(self, tasks: Sequence[FixedTask]) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from autocl.encoders import Encoder, EncoderConfig, build_encoder
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
+from autocl.methods.embedding import fingerprint_of
 from autocl.methods.nearest_mean import MeanReadout
 from autocl.methods.normal_gamma import NormalGamma
 from autocl.methods.online_head import OnlineHead
@@ -82,6 +83,10 @@ class Rival(nn.Module):
         if config.gated:
             self.encoder = GatedEncoder(self.encoder, build_encoder(config.encoder, **image))
         self.readout = self._readout()
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that identify architecture and weights."""
+        return fingerprint_of(self, json.dumps(asdict(self.config), sort_keys=True))
 
     def save(self, path: str | Path) -> None:
         """Write weights and configuration to one safetensors file."""

@@ -3,7 +3,7 @@
 Shape legend: R = runs, P = parameters.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,14 +23,13 @@ class SI(Anchored):
 
     damping: float = 0.1
     """ξ, keeps the importance of weights that hardly moved finite."""
-    path: Tensor = field(init=False)
-    """[R, P]: the integral since the last boundary."""
 
     def task_importance(self, examples: Examples) -> Tensor:
         """ω / (Δ² + ξ), Δ the way from boundary to boundary. Negative where the loss rose along a weight."""
         return self.path / ((self.stack.flat - self.anchor).square_() + self.damping)
 
     def _before(self, examples: Examples) -> None:
+        # [R, P]: the integral since the last boundary.
         self.path = torch.zeros_like(self.stack.flat)
 
     def _step(self, gradient: Tensor) -> None:

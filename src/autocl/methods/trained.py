@@ -7,7 +7,7 @@ Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -40,11 +40,6 @@ class Trained(Method):
     """B; the last batch of an epoch may be smaller."""
     hidden: tuple[int, ...] = (400, 400)
 
-    info: StreamInfo = field(init=False)
-    stack: MLPStack = field(init=False)
-    seen: Tensor = field(init=False)
-    """bool [N]: outputs that may be meant. Domain scenario: all; class scenario: classes seen so far."""
-
     def __post_init__(self) -> None:
         check_choice("diet", self.diet, Diet)
         check_choice("optimizer", self.optimizer, Optimizer)
@@ -56,7 +51,8 @@ class Trained(Method):
 
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
-        self.info = info
+        self.info: StreamInfo = info
+        # bool [N], outputs that may be meant. Domain scenario: all; class scenario: classes seen so far.
         self.seen = torch.full((info.n_outputs,), info.scenario == "domain")
         self._examples = self._steps = 0
         self._generators = [torch.Generator().manual_seed(seed) for seed in info.seeds]
