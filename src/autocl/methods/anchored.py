@@ -45,6 +45,7 @@ class Anchored(Trained):
         self.importance = torch.zeros_like(self.stack.flat)
         self._strength = self.default_strength[info.scenario] if self.strength is None else self.strength
         self._tied = False
+        self._pull = torch.empty_like(self.stack.flat)
 
     def consolidate(self, examples: Examples) -> None:
         """Update `importance` and `anchor` at a boundary, having trained on these examples."""
@@ -57,8 +58,8 @@ class Anchored(Trained):
 
     def _adjust(self, gradient: Tensor) -> None:
         if self._tied:
-            pull = (self.stack.flat - self.anchor).mul_(self.importance)
-            gradient.add_(pull, alpha=2 * self._strength)
+            torch.sub(self.stack.flat, self.anchor, out=self._pull)
+            gradient.add_(self._pull.mul_(self.importance), alpha=2 * self._strength)
 
     def _after(self, share: Share, examples: Examples) -> None:
         self.consolidate(examples)

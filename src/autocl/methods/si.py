@@ -31,9 +31,10 @@ class SI(Anchored):
     def _before(self, examples: Examples) -> None:
         # [R, P]: the integral since the last boundary.
         self.path = torch.zeros_like(self.stack.flat)
+        self._start, self._own = torch.empty_like(self.path), torch.empty_like(self.path)
 
     def _step(self, gradient: Tensor) -> None:
         # The gradient of the task's own loss counts, before the penalty is added to it in place.
-        start, own = self.stack.flat.clone(), gradient.clone()
+        start, own = self._start.copy_(self.stack.flat), self._own.copy_(gradient)
         super()._step(gradient)
         self.path.addcmul_(own, start.sub_(self.stack.flat))

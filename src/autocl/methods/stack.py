@@ -58,7 +58,14 @@ class MLPStack:
             activity.append(torch.baddbmm(bias[:, None], activity[-1], weight))
         return activity
 
-    def backward(self, activity: list[Tensor], delta: Tensor, *, each: Entrywise | None = None) -> Tensor:
+    def backward(
+        self,
+        activity: list[Tensor],
+        delta: Tensor,
+        *,
+        each: Entrywise | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
         """Sum over the examples of their gradients, or of a function of each one's gradient.
 
         Args:
@@ -66,11 +73,12 @@ class MLPStack:
             delta: [R, B, N], derivative of the loss by the logits.
             each: applied to the gradient of every single example before summing; must be multiplicative,
                 |·| or a power: each(ab) = each(a) each(b).
+            out: written and returned instead of a new tensor; new memory every step costs a tenth of it.
 
         Returns:
             [R, P].
         """
-        total = torch.empty_like(self.flat)
+        total = torch.empty_like(self.flat) if out is None else out
         parameters, sums = list(self.layers(self.flat)), list(self.layers(total))
         for depth in reversed(range(len(parameters))):
             a, d = activity[depth], delta

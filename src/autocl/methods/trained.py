@@ -140,12 +140,14 @@ class Trained(Method):
 
     def _train(self, examples: Examples) -> None:
         n = examples.rows.shape[1]
+        gradient = torch.empty_like(self.stack.flat)
         for _ in range(self.epochs):
             order = torch.stack([torch.randperm(n, generator=g) for g in self._generators])
             for start in range(0, n, self.batch):
                 x, labels = examples.take(order[:, start : start + self.batch])
                 activity = self.stack.forward(x)
-                self._step(self.stack.backward(activity, self._delta(x, activity[-1], labels)))
+                delta = self._delta(x, activity[-1], labels)
+                self._step(self.stack.backward(activity, delta, out=gradient))
                 self._steps += 1
             self._examples += n
 
