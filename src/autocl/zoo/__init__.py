@@ -1,0 +1,48 @@
+"""Learners that come with the package: one safetensors file each, with a model card beside it."""
+
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
+
+from autocl.errors import InputError
+from autocl.learner import Learner
+
+__all__ = ["card", "load", "names"]
+
+SUFFIX = ".safetensors"
+
+
+def names() -> list[str]:
+    """Names of the learners that ship with this version, sorted."""
+    return sorted(
+        file.name.removesuffix(SUFFIX) for file in _folder().iterdir() if file.name.endswith(SUFFIX)
+    )
+
+
+def load(name: str) -> Learner:
+    """A shipped learner, ready to learn: in evaluation mode, on the CPU.
+
+    Example:
+        >>> load("everyday").config.n_classes                                              # doctest: +SKIP
+        20
+    """
+    with as_file(_file(name, SUFFIX)) as path:
+        return Learner.from_pretrained(path)
+
+
+def card(name: str) -> str:
+    """The model card of a learner: how it was made, what it measured, what it cannot do."""
+    return _file(name, ".md").read_text(encoding="utf-8")
+
+
+def _folder() -> Traversable:
+    return files("autocl.zoo")
+
+
+def _file(name: str, suffix: str) -> Traversable:
+    if name not in names():
+        shipped = ", ".join(names()) or "none in this checkout"
+        raise InputError(
+            f"the zoo has no learner {name!r}; there are: {shipped}. A learner of your own is a path "
+            f"(./{name}/best{SUFFIX}) or a Learner"
+        )
+    return _folder() / (name + suffix)

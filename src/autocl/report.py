@@ -1,0 +1,115 @@
+"""What a live learner knows about itself.
+
+Shape legend: P = probe sets, K = checkpoints, F = features.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autocl.layers import SRWMLayer
+from autocl.learner import Learner
+from autocl.memory import Memory
+from autocl.state import LearnerState
+
+BLOCKS = ("y", "q", "k", "β")
+"""The parts of a self-referential matrix that have a learning rate each (Eq. 2 of the paper)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Report:
+    """A classifier's account of its own stream. `print` it."""
+
+    counts: Mapping[Hashable, int]
+    """Demos of each class, in the order of appearance."""
+    state_bytes: int
+    prequential: float | None
+    """Test-then-train accuracy: share of right predictions made for demos just before they were learned,
+    among those whose class was known; None when there was none, or `prequential=False`."""
+    tested: int
+    """Number of those predictions."""
+    probes: tuple[str, ...]
+    """Names of the probe sets, in the order they first appeared."""
+    matrix: npt.NDArray[np.float64]
+    """[K, P]: accuracy on each probe set at each `checkpoint()`, NaN where it was not asked."""
+    backward_transfer: float | None
+    """Mean over probe sets of the accuracy now minus that when all their classes were first known. Negative:
+    later demos did harm. None before a second checkpoint."""
+    learning_rates: tuple[Mapping[str, float], ...]
+    """For each self-referential layer the rates it would learn the latest demo with once more, by block,
+    averaged over heads; of the member that learned it."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{sum(self.counts.values())} demos of {len(self.counts)} classes in {self.state_bytes:,} bytes "
+            "of state",
+            "demos per class: " + ", ".join(f"{label}: {n}" for label, n in self.counts.items()),
+        ]
+        if self.prequential is not None:
+            lines.append(f"predicted before learned: {_percent(self.prequential)} right of {self.tested}")
+        for k, row in enumerate(self.matrix):
+            asked = [f"{p} {_percent(a)}" for p, a in zip(self.probes, row, strict=True) if not np.isnan(a)]
+            lines.append(f"checkpoint {k + 1}: " + ", ".join(asked))
+        if self.backward_transfer is not None:
+            lines.append(f"backward transfer: {100 * self.backward_transfer:+.1f} points")
+        for i, rates in enumerate(self.learning_rates):
+            shown = ", ".join(f"{block} {rate:.2f}" for block, rate in rates.items())
+            lines.append(f"learning rates of layer {i + 1}: {shown}")
+        return "\n".join(lines)
+
+
+def make_report(memory: Memory, learner: Learner) -> Report:
+    """The report on what is in memory now."""
+    probes = tuple(dict.fromkeys(name for row in memory.rows for name in row))
+    matrix = np.array([[row.get(name, np.nan) for name in probes] for row in memory.rows])
+    rates: tuple[Mapping[str, float], ...] = ()
+    if memory.last is not None:
+        f, member, output = memory.last
+        rates = learning_rates(learner, memory.members[member], f, output)
+    return Report(
+        counts=dict(zip(memory.labels, memory.counts, strict=True)),
+        state_bytes=sum(state.nbytes for state in memory.members),
+        prequential=memory.right / memory.tested if memory.tested else None,
+        tested=memory.tested,
+        probes=probes,
+        matrix=matrix.reshape(len(memory.rows), len(probes)),
+        backward_transfer=_backward_transfer(memory),
+        learning_rates=rates,
+    )
+
+
+@torch.inference_mode()
+def learning_rates(
+    learner: Learner, state: LearnerState, f: Tensor, label: int
+) -> tuple[dict[str, float], ...]:
+    """σ(β) of every self-referential layer at a demo with features f [F], mean over heads."""
+    one_hot = F.one_hot(torch.tensor(label, device=f.device), learner.config.n_classes + 1).to(f.dtype)
+    h = learner.input(torch.cat([f, one_hot]))[None, None]
+    found = []
+    for i, layer in enumerate(learner.layers):
+        part = state.part(str(i))
+        if isinstance(layer, SRWMLayer):
+            u = (h if layer.placement == "skip" else layer.norm(h)).view(layer.heads, -1, 1)
+            beta = part["W"][0, :, 3 * u.shape[1] :] @ (u.softmax(1) if layer.softmax_input else u)
+            rates = beta.sigmoid().mean(0).flatten().tolist()
+            found.append(dict(zip(BLOCKS, rates if len(rates) > 1 else rates * 4, strict=True)))
+        h, _ = layer(h, part)
+    return tuple(found)
+
+
+def _backward_transfer(memory: Memory) -> float | None:
+    changes = []
+    for name, first in memory.learned_at.items():
+        asked = [k for k, row in enumerate(memory.rows) if name in row]
+        if asked[-1] > first:
+            changes.append(memory.rows[asked[-1]][name] - memory.rows[first][name])
+    return sum(changes) / len(changes) if changes else None
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

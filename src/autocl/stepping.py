@@ -1,0 +1,86 @@
+"""Run a learner so that results do not depend, bit for bit, on how a stream is cut into calls.
+
+Matrix products round differently for different numbers of rows. So demos are always learned one at a time,
+queries are always answered in blocks of one size (filled up with copies), and no image is ever encoded all
+alone: the convolution's result for an image is the same beside one neighbour or beside thirty, but not
+without any. The last is an observation (oneDNN, tests/test_estimator_exact.py), not a promise of the library.
+
+Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from autocl.learner import Learner
+from autocl.memory import Memory
+
+ENCODE_BLOCK = 32
+"""Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
+ASK_BLOCK = 16
+"""Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
+
+
+@torch.inference_mode()
+def encode(learner: Learner, x: Tensor) -> Tensor:
+    """Features [n, F] of images [n, C, H, W]."""
+    device = learner.head.weight.device
+    parts = []
+    for block in torch.split(x, ENCODE_BLOCK):
+        n = len(block)
+        if n % 2:
+            block = torch.cat([block, block[-1:]])
+        parts.append(learner.encode(block.to(device))[:n])
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+@torch.inference_mode()
+def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, test: bool) -> Memory:
+    """Learn demos with features f [n, F] of the classes whose place in `memory.labels` is given.
+
+    Args:
+        learner: whose memory it is.
+        memory: must know all labels already.
+        f: features.
+        outputs: [n].
+        test: whether to predict each demo of a class that has demos before learning it.
+
+    Returns:
+        The memory afterwards.
+    """
+    N = learner.config.n_classes
+    members, counts = list(memory.members), list(memory.counts)
+    tested, right = memory.tested, memory.right
+    for i, output in enumerate(outputs):
+        demo = f[None, i : i + 1]
+        if test and counts[output]:
+            scores = torch.cat([learner.predict_features(demo, state)[0, 0] for state in members])
+            tested += 1
+            right += int(_masked(scores[: len(counts)], counts).argmax()) == output
+        at, place = divmod(output, N)
+        y = torch.full((1, 1), place, device=f.device)
+        members[at] = learner.learn_features(demo, y, members[at])
+        counts[output] += 1
+    last = (f[-1].clone(), *divmod(outputs[-1], N))
+    return replace(
+        memory, members=tuple(members), counts=tuple(counts), tested=tested, right=right, last=last
+    )
+
+
+@torch.inference_mode()
+def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
+    """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
+    parts = []
+    for block in torch.split(f, ASK_BLOCK):
+        rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
+        asked = [learner.predict_features(rows[None], state)[0] for state in memory.members]
+        parts.append(torch.cat(asked, dim=1)[: len(block), : len(memory.labels)])
+    return _masked(torch.cat(parts), memory.counts)
+
+
+def _masked(scores: Tensor, counts: "list[int] | tuple[int, ...]") -> Tensor:
+    """-inf at classes without demos."""
+    if all(counts):
+        return scores
+    return scores.masked_fill(torch.tensor(counts, device=scores.device) == 0, -torch.inf)

@@ -1,0 +1,35 @@
+"""The learners that ship: loadable, small, described; a wrong name says what there is."""
+
+from importlib.resources import files
+
+import pytest
+
+from autocl import zoo
+from autocl.errors import InputError
+from autocl.estimator import ContinualClassifier
+
+
+def test_a_wrong_name_is_answered_with_the_right_ones():
+    with pytest.raises(InputError, match="no learner 'nobody'") as caught:
+        zoo.load("nobody")
+    assert all(name in str(caught.value) for name in zoo.names())
+
+
+def test_the_classifier_passes_the_message_on():
+    with pytest.raises(InputError, match="the zoo has no learner 'nobody'"):
+        ContinualClassifier("nobody").fit([[0.0] * 16], [0])
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_learner_loads_is_small_and_has_a_card(name):
+    learner = zoo.load(name)
+    assert not learner.training
+    assert len((files("autocl.zoo") / f"{name}.safetensors").read_bytes()) < 4_000_000
+    assert name in zoo.card(name)
+
+
+def test_there_is_no_card_without_a_learner():
+    cards = {
+        file.name.removesuffix(".md") for file in files("autocl.zoo").iterdir() if file.name.endswith(".md")
+    }
+    assert cards == set(zoo.names())
