@@ -1,0 +1,18 @@
+"""Figures: functions that draw on given axes, or on a new figure, and return the axes."""
+
+from autocl.figures.emergence import plot_emergence
+from autocl.figures.film import weight_film
+from autocl.figures.matrix import plot_transfer_matrix
+from autocl.figures.stream import plot_accuracy_over_stream
+from autocl.figures.weights import plot_effective_rank, plot_learning_rates, plot_weight_change, plot_weights
+
+__all__ = [
+    "plot_accuracy_over_stream",
+    "plot_effective_rank",
+    "plot_emergence",
+    "plot_learning_rates",
+    "plot_transfer_matrix",
+    "plot_weight_change",
+    "plot_weights",
+    "weight_film",
+]

@@ -24,6 +24,18 @@ ASK_BATCH = 8192
 """Queries answered at once, over all runs: the widest intermediate is 16 MB at the paper's size."""
 
 
+@contextmanager
+def measuring(learner: Learner) -> Iterator[None]:
+    """No gradients and no dropout inside; the learner's mode is as before afterwards."""
+    training = learner.training
+    learner.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        learner.train(training)
+
+
 class FeatureCache:
     """Features of image sets, each row encoded when it is first asked for.
 
@@ -56,9 +68,10 @@ class FeatureCache:
         missing = missing[~done[missing]]
         config = self.learner.config
         device = self.learner.head.weight.device
-        for rows in torch.split(missing, ENCODE_BATCH):
-            pixels = images.take(rows, channels=config.channels).to(device)
-            features[rows] = self.learner.encode(pixels).to(features.device, torch.float32)
+        with measuring(self.learner):
+            for rows in torch.split(missing, ENCODE_BATCH):
+                pixels = images.take(rows, channels=config.channels).to(device)
+                features[rows] = self.learner.encode(pixels).to(features.device, torch.float32)
         done[missing] = True
         return features[index]
 
@@ -118,7 +131,7 @@ class InContext(Method):
                 f"{[len(t.demo_index) for t in tasks]}: run them one after another"
             )
         y = torch.stack([t.demo_labels for t in tasks])
-        with self._measuring():
+        with measuring(self.learner):
             f = torch.stack([self.features.take(t.demo_set, t.demo_index) for t in tasks])
             device = self.learner.head.weight.device
             self._state = self.learner.learn_features(f.to(device), y.to(device), state)
@@ -131,7 +144,7 @@ class InContext(Method):
         N, device = self._info.n_outputs, self.learner.head.weight.device
         rows = rows_for(index, state.batch)
         answers = []
-        with self._measuring():
+        with measuring(self.learner):
             for part in torch.split(rows, max(1, ASK_BATCH // state.batch), dim=1):
                 # Rows common to all runs are looked up once and repeated without a copy.
                 f = (
@@ -147,14 +160,3 @@ class InContext(Method):
         return Cost(
             examples=self._examples, gradient_steps=0, state_bytes=self.state.nbytes // self.state.batch
         )
-
-    @contextmanager
-    def _measuring(self) -> Iterator[None]:
-        """No gradients and no dropout inside; the learner's mode is as before afterwards."""
-        training = self.learner.training
-        self.learner.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self.learner.train(training)

@@ -1,0 +1,119 @@
+"""Figure 2: how in-context forgetting emerges in meta-training, from the log of a run.
+
+Six curves for two image sets: the loss of each at the first and second position, and the loss of each behind
+the other. The published curves are half the true losses (SPEC §5); these are whole.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autocl.errors import FileError
+
+POINTS = 100
+"""Of a curve: each the mean over an equal stretch of the run."""
+LEARNED = 0.75
+"""A set counts as meta-learned once its own loss has fallen below this share of its first value."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """One loss term over meta-training."""
+
+    set: str
+    position: int
+    """In the stream, from 1."""
+    backward: bool
+    """Asked after later tasks."""
+    steps: npt.NDArray[np.float64]
+    losses: npt.NDArray[np.float64]
+
+    @property
+    def label(self) -> str:
+        """For legends."""
+        return f"{self.set}, position {self.position}" + (", after later tasks" if self.backward else "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Emergence:
+    """The curves of one run."""
+
+    name: str
+    acl: bool | None
+    """Whether the backward terms were minimised; None: the run does not say."""
+    curves: tuple[Curve, ...]
+
+    def learned_at(self) -> dict[str, float | None]:
+        """For each set, the step at which the loss at its first position has clearly fallen; None: never."""
+        found: dict[str, float | None] = {}
+        for curve in self.curves:
+            if curve.backward or curve.set in found:
+                continue
+            below = np.flatnonzero(curve.losses < LEARNED * curve.losses[0])
+            found[curve.set] = float(curve.steps[below[0]]) if len(below) else None
+        return found
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "acl": self.acl,
+            "learned_at": self.learned_at(),
+            "curves": {
+                c.label: {"steps": c.steps.tolist(), "losses": c.losses.tolist()} for c in self.curves
+            },
+        }
+
+
+def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
+    """The loss terms of a run, by image set and position.
+
+    Args:
+        run: a run's folder, or its log.jsonl.
+        points: of each curve at most.
+    """
+    path = Path(run)
+    log = path / "log.jsonl" if path.is_dir() else path
+    if not log.is_file():
+        raise FileError(f"{log}: no such log; give the folder of a run of `autocl train`")
+    series: dict[tuple[str, int, bool], list[tuple[float, float]]] = {}
+    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            values = json.loads(line)
+            for key, value in values.items():
+                parts = key.split("/")
+                if parts[0] == "term" and len(parts) == 4 and parts[3] in ("own", "back"):
+                    entry = (parts[1], int(parts[2]), parts[3] == "back")
+                    series.setdefault(entry, []).append((float(values["step"]), float(value)))
+        except (ValueError, KeyError, AttributeError) as error:
+            raise FileError(f"{log}, line {number}: not a line of a training log ({error})") from error
+    if not series:
+        raise FileError(f"{log}: has no loss terms apart by image set (term/SET/POSITION/own)")
+    curves = tuple(
+        Curve(
+            set=name,
+            position=position,
+            backward=backward,
+            **_thinned(series[name, position, backward], points),
+        )
+        for name, position, backward in sorted(series, key=lambda k: (k[2], k[0], k[1]))
+    )
+    return Emergence(name=log.parent.resolve().name, acl=_acl(log.parent), curves=curves)
+
+
+def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, npt.NDArray[np.float64]]:
+    """Means over at most `points` equal stretches."""
+    values = np.asarray(sorted(pairs), dtype=np.float64)
+    parts = np.array_split(values, min(points, len(values)))
+    means = np.stack([part.mean(axis=0) for part in parts])
+    return {"steps": means[:, 0], "losses": means[:, 1]}
+
+
+def _acl(folder: Path) -> bool | None:
+    recipe = folder / "recipe.json"
+    if not recipe.is_file():
+        return None
+    return bool(json.loads(recipe.read_text(encoding="utf-8"))["objective"]["acl"])

@@ -1,0 +1,104 @@
+"""The self-modifying weights: as images, how much they change, their learning rates and their rank."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from autocl.errors import InputError
+from autocl.evaluation.protocols.weights import BLOCKS, WeightFilm
+from autocl.figures.style import COLOURS, DIVERGING, axes, mark_boundaries, quiet
+
+
+def plot_weights(
+    film: WeightFilm,
+    *,
+    block: str = "y",
+    layer: int = 0,
+    head: int = 0,
+    demo: int = -1,
+    change: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """One block of one head as an image.
+
+    Args:
+        film: from `record_film`.
+        block: y, q, k or β.
+        layer: of the self-modifying layers, from 0.
+        head: from 0.
+        demo: after how many demos; negative counts from the end.
+        change: show the difference to the initial weights instead of the weights.
+        ax: where to draw.
+    """
+    _check(film, layer, head)
+    frames = film.block(block)[:, layer, head]
+    shown = frames[demo] - frames[0] if change else frames[demo]
+    # One scale for the whole film, so that frames can be compared.
+    limit = float((frames - frames[0] if change else frames).abs().max()) or 1.0
+    ax = axes(ax, size=(2.6, 2.6))
+    ax.imshow(
+        shown.numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto" if block == "β" else "equal"
+    )
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_title(f"{'Δ' if change else ''}{block}, layer {layer + 1}, head {head + 1}", fontsize="small")
+    return ax
+
+
+def plot_weight_change(film: WeightFilm, *, layer: int = 0, ax: Axes | None = None) -> Axes:
+    """How far each block moves at each demo, mean over the heads of a layer."""
+    _check(film, layer, 0)
+    ax = axes(ax, size=(7.0, 2.8))
+    change = film.change()[:, layer].mean(1).numpy()
+    for i, block in enumerate(BLOCKS):
+        ax.plot(range(1, len(change) + 1), change[:, i], color=COLOURS[i], linewidth=1.2, label=block)
+    return _over_demos(ax, film, f"step of the weights, layer {layer + 1}")
+
+
+def plot_learning_rates(
+    film: WeightFilm, *, layer: int = 0, head: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """σ(β) of each block at each demo; of one head, or the median of all with the middle half of them."""
+    _check(film, layer, head or 0)
+    ax = axes(ax, size=(7.0, 2.8))
+    rates = film.rates[:, layer].numpy()
+    x = range(1, len(rates) + 1)
+    names = BLOCKS if rates.shape[-1] == len(BLOCKS) else ("all blocks",)
+    for i, block in enumerate(names):
+        low, middle, high = np.quantile(rates[:, :, i], (0.25, 0.5, 0.75), axis=1)
+        if head is None:
+            ax.fill_between(x, low, high, color=COLOURS[i], alpha=0.12, lw=0)
+        line = middle if head is None else rates[:, head, i]
+        ax.plot(x, line, color=COLOURS[i], linewidth=1.4, label=block)
+    ax.set_ylim(0, 1)
+    return _over_demos(ax, film, f"σ(β), layer {layer + 1}" + ("" if head is None else f", head {head + 1}"))
+
+
+def plot_effective_rank(film: WeightFilm, *, block: str = "y", ax: Axes | None = None) -> Axes:
+    """Effective rank of a block over the stream, one line for each layer; the band spans the heads."""
+    ax = axes(ax, size=(7.0, 2.8))
+    rank = film.effective_rank(block).numpy()
+    x = range(len(rank))
+    for layer in range(rank.shape[1]):
+        colour = COLOURS[layer % len(COLOURS)]
+        ax.fill_between(x, rank[:, layer].min(1), rank[:, layer].max(1), color=colour, alpha=0.12, lw=0)
+        ax.plot(x, rank[:, layer].mean(1), color=colour, linewidth=1.6, label=f"layer {layer + 1}")
+    return _over_demos(ax, film, f"effective rank of {block} (of {film.head_size})")
+
+
+def _over_demos(ax: Axes, film: WeightFilm, what: str) -> Axes:
+    mark_boundaries(ax, film.boundaries, film.tasks)
+    ax.set_xlim(0, film.boundaries[-1])
+    ax.set_xlabel("demos seen")
+    ax.set_ylabel(what, fontsize="small")
+    ax.legend(framealpha=0.8, edgecolor="none", fontsize="small", ncols=4, loc="upper right")
+    quiet(ax)
+    return ax
+
+
+def _check(film: WeightFilm, layer: int, head: int) -> None:
+    _, layers, heads = film.weights.shape[:3]
+    if not (0 <= layer < layers and 0 <= head < heads):
+        raise InputError(
+            f"layer {layer}, head {head} is not in this film: it has layers 0 to {layers - 1} of heads 0 to "
+            f"{heads - 1}"
+        )
