@@ -1,10 +1,39 @@
 """Everything between files on disk and index tensors of a batch of streams."""
 
 from autocl.data.augment import Augment
+from autocl.data.batch import StreamBatch, Task
+from autocl.data.fixed import FixedStream, FixedTask, Stage, chain_stream
 from autocl.data.glyphs import draw_glyphs
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
 from autocl.data.own import from_arrays, from_folder
+from autocl.data.requirements import assert_disjoint
+from autocl.data.sampler import StreamSampler
 from autocl.data.sheet import contact_sheet
+from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
+from autocl.data.stream_config import RandomShapes, StreamConfig
 
-__all__ = ["Augment", "ImageSet", "contact_sheet", "draw_glyphs", "from_arrays", "from_folder", "load"]
+__all__ = [
+    "Augment",
+    "FixedStream",
+    "FixedTask",
+    "ImageSet",
+    "RandomShapes",
+    "Stage",
+    "StreamBatch",
+    "StreamConfig",
+    "StreamSampler",
+    "Task",
+    "assert_disjoint",
+    "chain_stream",
+    "contact_sheet",
+    "draw_glyphs",
+    "five_datasets",
+    "from_arrays",
+    "from_folder",
+    "half",
+    "load",
+    "mini_split_cifar100",
+    "split_omniglot",
+    "split_stream",
+]

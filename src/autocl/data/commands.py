@@ -1,7 +1,9 @@
 """The sub-commands of `autocl data`: list, get, check, show."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -12,6 +14,15 @@ from autocl.data.sheet import contact_sheet
 from autocl.data.sources import find, locate, search_folders
 from autocl.data.verify import verdict
 from autocl.errors import DataError
+
+EXAMPLES = """Image sets: what there is, where it is, and whether it is whole.
+
+examples:
+  autocl data list
+  autocl data get omniglot          find or download it, decode it into the cache
+  autocl data check all             verify files and decoded arrays
+  autocl data show glyphs           a contact sheet as PNG
+"""
 
 _VERDICTS = {
     "official": "official file",
@@ -125,3 +136,13 @@ def show(
     except (OSError, ValueError) as error:
         raise DataError(f"cannot write {path} ({error}): give another file ending in .png") from error
     Console().print(f"saved {path}", soft_wrap=True)
+
+
+def main(args: Sequence[str]) -> None:
+    """Run `autocl data` with these arguments."""
+    tyro.extras.subcommand_cli_from_dict(
+        {"list": list_sets, "get": get, "check": check, "show": show},
+        prog="autocl data",
+        description=EXAMPLES,
+        args=args or ["--help"],
+    )

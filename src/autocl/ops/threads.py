@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch import Tensor
 
 # Below this many steps in all, handing work to a second thread costs more than it saves.
 WORTH_SHARING = 4096
@@ -31,15 +32,20 @@ def in_threads(run: Callable[..., None], steps: int, *arrays: Any) -> None:
         steps: sequential steps per item, to judge whether sharing pays.
         arrays: numpy arrays whose first axis counts the items.
     """
-    items = len(arrays[0])
-    threads = min(torch.get_num_threads(), items)
-    if threads == 1 or items * steps < WORTH_SHARING:
-        run(0, items, *arrays)
+    count = len(arrays[0])
+    threads = min(torch.get_num_threads(), count)
+    if threads == 1 or count * steps < WORTH_SHARING:
+        run(0, count, *arrays)
         return
-    cuts = [items * i // threads for i in range(threads + 1)]
+    cuts = [count * i // threads for i in range(threads + 1)]
     pool = _pool(os.getpid())
     others = [pool.submit(run, lo, hi, *arrays) for lo, hi in pairwise(cuts[1:])]
     run(cuts[0], cuts[1], *arrays)
     wait(others)
     for other in others:
         other.result()
+
+
+def items(x: Tensor) -> Any:
+    """[B, H, ...] -> numpy [B*H, ...]: the kernels see a flat list of independent items."""
+    return x.contiguous().view(-1, *x.shape[2:]).numpy()

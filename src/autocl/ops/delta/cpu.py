@@ -3,11 +3,10 @@
 from functools import partial
 from typing import Any
 
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from autocl.ops.threads import in_threads
+from autocl.ops.threads import in_threads, items
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -21,7 +20,7 @@ def delta_forward(
 
     y, W_final, error = _outputs(v, W)
     in_threads(
-        partial(kernel.forward, additive), q.shape[2], *map(_items, (q, k, v, beta, W, y, error, W_final))
+        partial(kernel.forward, additive), q.shape[2], *map(items, (q, k, v, beta, W, y, error, W_final))
     )
     return y, W_final, error
 
@@ -37,14 +36,9 @@ def delta_backward(
     in_threads(
         partial(kernel.backward, additive),
         q.shape[2],
-        *map(_items, (q, k, beta, error, W, dy, dW, *gradients)),
+        *map(items, (q, k, beta, error, W, dy, dW, *gradients)),
     )
     return gradients
-
-
-def _items(x: Tensor) -> npt.NDArray[Any]:
-    """[B, H, ...] -> numpy [B*H, ...]: the kernels see a flat list of independent items."""
-    return x.contiguous().flatten(0, 1).numpy()
 
 
 @delta_forward.register_fake

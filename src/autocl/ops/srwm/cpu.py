@@ -7,7 +7,7 @@ The operators are registered with `torch.library`, with shape functions and an a
 import torch
 from torch import Tensor
 
-from autocl.ops.threads import in_threads
+from autocl.ops.threads import in_threads, items
 
 
 @torch.library.custom_op("autocl::srwm_forward", mutates_args=())
@@ -17,7 +17,7 @@ def srwm_forward(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
     y, W_final, act, delta = _shapes(u, W)
     run = forward_kernel(u.shape[-1], act.shape[-1] - 2 * u.shape[-1], str(u.dtype))
-    in_threads(run, u.shape[2], *(_rows(x) for x in (u, W, y, act, delta, W_final)))
+    in_threads(run, u.shape[2], *(items(x) for x in (u, W, y, act, delta, W_final)))
     return y, W_final, act, delta
 
 
@@ -30,7 +30,7 @@ def srwm_backward(
 
     du, dW = u.new_empty(u.shape), W_final.new_empty(W_final.shape)
     run = backward_kernel(u.shape[-1], act.shape[-1] - 2 * u.shape[-1], str(u.dtype))
-    in_threads(run, u.shape[2], *(_rows(x) for x in (u, W_final, act, delta, dy, dW_final, du, dW)))
+    in_threads(run, u.shape[2], *(items(x) for x in (u, W_final, act, delta, dy, dW_final, du, dW)))
     return du, dW
 
 
@@ -44,11 +44,6 @@ def _shapes(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         u.new_empty(B, H, T, R - D),
         u.new_empty(B, H, T, R),
     )
-
-
-def _rows(x: Tensor) -> object:
-    """[B, H, ...] -> numpy [B*H, ...]: the kernels see a flat list of independent items."""
-    return x.contiguous().view(-1, *x.shape[2:]).numpy()
 
 
 srwm_forward.register_fake(_shapes)
