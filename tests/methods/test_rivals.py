@@ -6,6 +6,7 @@ import torch
 from dot_images import dots
 
 from autocl.data.sampler import StreamSampler
+from autocl.data.split import split_stream
 from autocl.data.stream_config import StreamConfig
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import FileError, InputError
@@ -13,9 +14,11 @@ from autocl.evaluation.harness import take_through
 from autocl.learner import Learner
 from autocl.learner_config import LearnerConfig
 from autocl.methods import get_method
+from autocl.methods.commands import train_on, train_rival
 from autocl.methods.embedding import Embedding
 from autocl.methods.meta_training import MetaTraining, meta_train, stream_loss
 from autocl.methods.rival import Rival, RivalConfig
+from autocl.methods.search import search
 
 FROZEN = ["nearest-mean", "streaming-lda", "ridge", "knn"]
 TRAINED = {
@@ -102,6 +105,44 @@ def test__rival__comes_back_from_its_file(tmp_path):
         Rival.load(tmp_path / "nothing.safetensors")
 
 
+def test__files__serve_as_options(tmp_path):
+    learner = Learner(LearnerConfig(channels=1, height=16, width=16)).eval()
+    file = learner.save_pretrained(tmp_path / "learner.safetensors")
+    rival = Rival(RivalConfig(readout="online", channels=1, height=16, width=16))
+    rival.save(tmp_path / "rival.safetensors")
+    by_file, by_learner = (get_method("ridge", embedding=e) for e in (str(file), learner))
+    assert by_file.settings() == by_learner.settings()
+    oml = get_method("oml", rival=str(tmp_path / "rival.safetensors"), iterations=3)
+    assert oml.settings() == {"diet": "demos", "rival": rival.fingerprint(), "rate": None, "iterations": 3}
+
+
+def test__train_on__meta_trains_measures_and_saves(tmp_path, capsys):
+    config = StreamConfig(
+        tasks=2, ways=2, shots=2, queries=4, scenario="class", pool_classes=6, pool_images=8
+    )
+    sets = (dots("train", size=16), dots("val", seed=4, size=16))
+    settings = MetaTraining(steps=2)
+    train_on("oml", *sets, config, tmp_path / "oml.safetensors", settings=settings, streams=2, seed=0)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("step 0: loss")
+    assert said[-1].startswith("held-out classes:")
+    again = Rival.load(tmp_path / "oml.safetensors")
+    assert (again.config.n_outputs, again.config.height) == (4, 16)
+    with pytest.raises(InputError, match="there is no rival 'omg'"):
+        train_rival("omg", tmp_path / "x.safetensors")
+
+
+def test__search__finds_the_better_option_on_validation_and_refuses_test_images(streams):
+    train, test = dots("train"), dots("test", seed=1)
+    runs = [split_stream(train, test, scenario="class", shots=4, run=r, part="validation") for r in range(2)]
+    trials = search("adam", {"epochs": [1, 30], "lr": [1e-5, 1e-2]}, runs, hidden=(16,), diet="demos")
+    assert len(trials) == 4
+    assert trials[0].options == {"epochs": 30, "lr": 1e-2}
+    assert trials[0].mean > trials[-1].mean
+    with pytest.raises(InputError, match="no test image"):
+        search("adam", {"epochs": [1]}, streams())
+
+
 def test__embedding__is_the_learners_encoder_computed_once(streams):
     learner = Learner(LearnerConfig(channels=3, height=16, width=16))
     images = dots("train", size=16)
@@ -128,6 +169,10 @@ def test__wrong_rival_or_image_size__is_refused(streams):
         get_method("ridge", embedding=pixels(), penalty=0.0)
     with pytest.raises(InputError, match="neighbours"):
         get_method("knn", embedding=pixels(), neighbours=0)
+    with pytest.raises(InputError, match="oml-tuned needs rate"):
+        get_method("oml-tuned", rival=Rival(RivalConfig(readout="online", **SHAPE)))
+    with pytest.raises(InputError, match="iterations must be at least 1"):
+        get_method("oml", rival=Rival(RivalConfig(readout="online", **SHAPE)), iterations=0)
     embedding = Embedding.of(Learner(LearnerConfig(channels=1, height=32, width=32)))
     with pytest.raises(InputError, match="load the set in"):
         embedding.take(dots("train", size=16), torch.tensor([0]))

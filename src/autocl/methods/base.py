@@ -18,6 +18,8 @@ from autocl.data.imageset import ImageSet
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 
+Framing = Literal["resized", "padded"]
+"""How images of another size become 32×32: like a learner's, or in a frame of background (Hsu et al.)."""
 Diet = Literal["full", "demos"]
 """What a method is fed of each task: all its training images, or the few demos an in-context learner sees."""
 
@@ -90,6 +92,8 @@ class Method(ABC):
     """As in the registry, in the tables and on the command line."""
     uses_replay: ClassVar[bool] = False
     """Whether it keeps images of earlier tasks, which sets it apart in every table."""
+    framing: ClassVar[Framing] = "resized"
+    """The form of MNIST it was made for."""
 
     @abstractmethod
     def begin(self, info: StreamInfo) -> None:
@@ -113,9 +117,7 @@ class Method(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Everything that was chosen when it was made, as plain data: what identifies it in results."""
-        options: list[str] = [f.name for f in fields(self) if f.init] if is_dataclass(self) else []
-        chosen = {name: getattr(self, name) for name in options}
-        return {k: v.fingerprint() if hasattr(v, "fingerprint") else v for k, v in chosen.items()}
+        return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
 
     @abstractmethod
     def cost(self) -> Cost:

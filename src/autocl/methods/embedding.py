@@ -4,6 +4,7 @@ Shape legend: n = images of a set, F = features.
 """
 
 import hashlib
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -37,8 +38,10 @@ class Embedding:
         self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
 
     @staticmethod
-    def of(learner: Learner) -> "Embedding":
-        """The encoder inside a learner, which the ACL objective trained."""
+    def of(learner: Learner | str | Path) -> "Embedding":
+        """The encoder inside a learner (or its file), which the ACL objective trained."""
+        if not isinstance(learner, Learner):
+            learner = Learner.from_pretrained(learner)
         return Embedding(learner.encoder, channels=learner.config.channels)
 
     @property

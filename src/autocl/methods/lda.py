@@ -11,7 +11,7 @@ from torch import Tensor
 from autocl.errors import InputError
 from autocl.methods.base import register
 from autocl.methods.readout import ClassSums, Readout, Stats, mask_unseen, means_of
-from autocl.methods.representation import OnFeatures
+from autocl.methods.representation import OnFrozenFeatures
 
 
 class LDAReadout(ClassSums):
@@ -56,7 +56,7 @@ class LDAReadout(ClassSums):
 
 @register
 @dataclass(kw_only=True, eq=False)
-class StreamingLDA(OnFeatures):
+class StreamingLDA(OnFrozenFeatures):
     """Streaming LDA on a frozen encoder."""
 
     name = "streaming-lda"

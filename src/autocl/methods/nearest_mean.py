@@ -9,7 +9,7 @@ from torch import Tensor
 
 from autocl.methods.base import register
 from autocl.methods.readout import ClassSums, Readout, Stats, mask_unseen, means_of
-from autocl.methods.representation import OnFeatures
+from autocl.methods.representation import OnFrozenFeatures
 
 
 class MeanReadout(ClassSums):
@@ -32,7 +32,7 @@ class MeanReadout(ClassSums):
 
 @register
 @dataclass(kw_only=True, eq=False)
-class NearestMean(OnFeatures):
+class NearestMean(OnFrozenFeatures):
     """Nearest class mean on somebody else's encoder."""
 
     name = "nearest-mean"

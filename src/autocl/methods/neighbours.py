@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from autocl.errors import InputError
 from autocl.methods.base import register
 from autocl.methods.readout import Readout, Stats, mask_unseen
-from autocl.methods.representation import OnFeatures
+from autocl.methods.representation import OnFrozenFeatures
 
 
 class NeighbourReadout(Readout):
@@ -55,7 +55,7 @@ class NeighbourReadout(Readout):
 
 @register
 @dataclass(kw_only=True, eq=False)
-class NearestNeighbours(OnFeatures):
+class NearestNeighbours(OnFrozenFeatures):
     """k-NN on a frozen encoder. Its state grows with the stream: it replays features, if not images."""
 
     name = "knn"

@@ -32,11 +32,26 @@ class OML(MetaTrained):
 
     def make_readout(self) -> Readout:
         """The rival's head with this method's step size and number of passes."""
-        head = copy.copy(self.rival.readout)
+        head = copy.copy(self._rival.readout)
         assert isinstance(head, OnlineHead)  # readout_kind says so
         head.rate = head.rate if self.rate is None else self.rate
         head.iterations = self.iterations
         return head
+
+
+@register
+@dataclass(kw_only=True, eq=False)
+class TunedOML(OML):
+    """OML with its meta-test step size and passes found by `autocl.methods.search` on a validation part."""
+
+    name = "oml-tuned"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rate is None:
+            raise InputError(
+                "oml-tuned needs rate=… and iterations=…: find them on a validation part, never on the test"
+            )
 
 
 @register

@@ -6,6 +6,8 @@ Shape legend: R = runs, T = demos, Q = queries, F = features, N = outputs.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.data.stream_config import check_choice
 from autocl.errors import InputError
+from autocl.learner import Learner
 from autocl.methods.base import Cost, Diet, Method, StreamInfo, rows_for
 from autocl.methods.embedding import Embedding
 from autocl.methods.examples import share_of
@@ -27,11 +30,15 @@ QUERY_BATCH = 1000
 class OnFeatures(Method):
     """Demos go through the encoder into the readout's stats, which are all that is carried on."""
 
-    embedding: Embedding
     diet: Diet = "demos"
 
     def __post_init__(self) -> None:
         check_choice("diet", self.diet, Diet)
+        self._embedding = self.make_embedding()
+
+    @abstractmethod
+    def make_embedding(self) -> Embedding:
+        """The frozen encoder to use."""
 
     @abstractmethod
     def make_readout(self) -> Readout:
@@ -43,7 +50,7 @@ class OnFeatures(Method):
         self._readout = self.make_readout().eval()
         with torch.no_grad():
             self.stats: Stats = self._readout.initial(
-                len(info.seeds), self.embedding.n_features, info.n_outputs
+                len(info.seeds), self._embedding.n_features, info.n_outputs
             )
         self._examples = 0
 
@@ -54,7 +61,7 @@ class OnFeatures(Method):
             raise InputError(
                 f"got tasks of {len(share.index)} runs, begin was told of {len(self.info.seeds)}"
             )
-        f = self.embedding.take(share.images, share.index)
+        f = self._embedding.take(share.images, share.index)
         with torch.no_grad():
             self.stats = self._readout.learn(self.stats, f, share.labels)
         self._examples += f.shape[1]
@@ -64,7 +71,7 @@ class OnFeatures(Method):
         rows = rows_for(index, len(self.info.seeds))
         answers = []
         for start in range(0, rows.shape[1], QUERY_BATCH):
-            f = self.embedding.take(images, rows[:, start : start + QUERY_BATCH])
+            f = self._embedding.take(images, rows[:, start : start + QUERY_BATCH])
             with torch.no_grad():
                 answers.append(self._readout.scores(self.stats, f))
         return torch.cat(answers, dim=1)
@@ -77,3 +84,20 @@ class OnFeatures(Method):
             gradient_steps=self._examples * self._readout.steps_per_demo,
             state_bytes=size // len(self.info.seeds),
         )
+
+
+@dataclass(kw_only=True, eq=False)
+class OnFrozenFeatures(OnFeatures):
+    """On an encoder that something else was trained with, such as a learner of ours."""
+
+    embedding: Embedding | Learner | str | Path
+    """The encoder, or a learner (or its file) whose encoder is meant."""
+
+    def make_embedding(self) -> Embedding:
+        """The one that was given."""
+        given = self.embedding
+        return given if isinstance(given, Embedding) else Embedding.of(given)
+
+    def settings(self) -> dict[str, Any]:
+        """What was chosen; the encoder by its fingerprint, wherever it came from."""
+        return {**super().settings(), "embedding": self._embedding.fingerprint()}

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from autocl.errors import InputError
 from autocl.methods.base import register
 from autocl.methods.readout import Readout, Stats, mask_unseen
-from autocl.methods.representation import OnFeatures
+from autocl.methods.representation import OnFrozenFeatures
 
 
 class OnlineRidge(Readout):
@@ -57,7 +57,7 @@ def _keys(f: Tensor) -> Tensor:
 
 @register
 @dataclass(kw_only=True, eq=False)
-class Ridge(OnFeatures):
+class Ridge(OnFrozenFeatures):
     """Online ridge regression on a frozen encoder."""
 
     name = "ridge"

@@ -31,6 +31,8 @@ QUERY_BATCH = 1000
 class Trained(Method):
     """Fine-tuning. Subclasses change what is trained on, the loss, the gradient, or what follows a task."""
 
+    framing = "padded"
+
     diet: Diet = "full"
     optimizer: Optimizer = "adam"
     lr: float = 1e-3
