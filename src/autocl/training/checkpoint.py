@@ -92,6 +92,9 @@ def check_space(folder: Path, needed: int) -> None:
         probe = folder / ".probe"
         probe.write_bytes(b"\0")
         probe.unlink()
+        # A killed process leaves behind what it was writing.
+        for half in folder.glob(".*.safetensors.*"):
+            half.unlink()
     except OSError as error:
         raise TrainingError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
     free = shutil.disk_usage(folder).free

@@ -40,12 +40,17 @@ class Ranks:
         own = batch_size // self.world
         return self.rank * own, (self.rank + 1) * own
 
-    def wrap(self, module: nn.Module) -> nn.Module:
-        """The module, averaging its gradients over all ranks when there are several."""
+    def wrap(self, module: nn.Module, *, some_unused: bool = False) -> nn.Module:
+        """The module, averaging its gradients over all ranks when there are several.
+
+        Args:
+            module: whose forward pass gives the loss.
+            some_unused: that may leave out parameters, at some steps; looking for them costs a little.
+        """
         if self.world == 1:
             return module
         ids = [self.device.index] if self.device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=ids)
+        return DistributedDataParallel(module, device_ids=ids, find_unused_parameters=some_unused)
 
     def agree(self, *values: int) -> tuple[int, ...]:
         """The largest of each value over all ranks, so that they decide alike."""

@@ -100,7 +100,8 @@ def train(
 
 def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None:
     recipe, progress, ranks = run.recipe, run.progress, run.ranks
-    module = ranks.wrap(TrainingStep(run.learner, recipe))
+    # Streams that start from a carried state leave the meta-learned initial state out.
+    module = ranks.wrap(TrainingStep(run.learner, recipe), some_unused=recipe.carry_state > 0)
     # A long run need not log each of its hundred thousands of steps.
     log_stride = max(1, recipe.steps // 20_000)
     if progress.step == 0:
