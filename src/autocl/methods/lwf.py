@@ -20,7 +20,8 @@ class LwF(Trained):
     """Distillation from the network of the last boundary on the images of the new task (Li & Hoiem 2016).
 
     Loss at the t-th task: 1/t of the cross-entropy and 1 - 1/t of the distillation, as in van de Ven &
-    Tolias 2018, from whom the table of Hsu et al. has its numbers.
+    Tolias 2018, who published the numbers that stand in the table. The teacher gives no probability to
+    classes it does not know, so that in the class scenario the student is held back from them.
     """
 
     name = "lwf"
@@ -51,8 +52,8 @@ class LwF(Trained):
         if self.teacher is None:
             return own
         T = self.temperature
-        log_answer = (logits / T).masked_fill(~self.taught, -torch.inf).log_softmax(-1)
-        # 0 · log 0 at unknown outputs is to be 0. T² keeps the gradient's size independent of T.
+        log_answer = (self._logits(logits) / T).log_softmax(-1)
+        # 0 · log 0 at outputs the teacher does not know is to be 0. T² keeps the gradient's size as it is.
         kept = -(self.targets(x) * log_answer.masked_fill(~self.taught, 0.0)).sum(-1).mean(1) * T**2
         return own / self._position + kept * (1 - 1 / self._position)
 
