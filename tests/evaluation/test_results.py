@@ -25,7 +25,7 @@ class Diary(list[str]):
 
 def test_an_outcome_survives_the_file(tmp_path: Path) -> None:
     (outcome, *_) = run(SPLIT, known_subject(OnlyLast()), QUICK, tmp_path)
-    (stored,) = [o for o in read_all(tmp_path) if o.setting == outcome.setting]
+    (stored,) = [o for o in read_all(tmp_path, "split-mnist") if o.setting == outcome.setting]
     assert stored.identity == outcome.identity
     assert stored.cells == outcome.cells
     assert stored.matrix is not None
@@ -61,7 +61,7 @@ def test_stale_results_are_measured_again_and_said(tmp_path: Path, change: dict,
     outcomes = run(SPLIT, subject, change.get("options", QUICK), tmp_path, say=diary.append)
     assert sum(said in line for line in diary) == 3
     assert outcomes[0].cells["domain 5-task"][0] == 20.0
-    assert {o.cells[o.setting][0] for o in read_all(tmp_path)} == {20.0, 50.0}
+    assert {o.cells[o.setting][0] for o in read_all(tmp_path, "split-mnist")} == {20.0, 50.0}
 
 
 def test_other_data_or_a_damaged_file_is_never_reused(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Pat
         in text
     )
     assert "stands beside the paper's row “Adam”" in text
-    assert rich_table(table_of(SPLIT, outcomes), title="x").row_count == 3
+    assert rich_table(table_of(SPLIT, outcomes), title="x").row_count == 4
     tables = write_tables(tmp_path)
     assert list(tables) == ["split-mnist"]
     assert (tmp_path / "tables.md").read_text().count("| adam |") == 3

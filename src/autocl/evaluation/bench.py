@@ -63,12 +63,10 @@ def table_of(protocol: Protocol, outcomes: Sequence[Outcome]) -> list[Line]:
 
 def write_tables(folder: Path) -> dict[str, list[Line]]:
     """All tables of a folder of results, also written to tables.md there."""
-    outcomes = read_all(folder)
     tables = {}
     for protocol in PROTOCOLS.values():
-        mine = [o for o in outcomes if o.protocol == protocol.name]
-        if mine:
-            tables[protocol.name] = table_of(protocol, mine)
+        if outcomes := read_all(folder, protocol.name):
+            tables[protocol.name] = table_of(protocol, outcomes)
     text = "# Results\n\nAccuracy in percent, mean ± standard deviation over runs.\n\n" + "\n".join(
         markdown(made, title=PROTOCOLS[name].title) for name, made in tables.items()
     )

@@ -112,9 +112,9 @@ def staleness(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     return ", ".join(changed)
 
 
-def read_all(folder: Path) -> list[Outcome]:
-    """Every outcome in a folder of results, by protocol, subject, setting."""
-    return [Outcome.read(path) for path in sorted(folder.glob("*/*/*.json"))]
+def read_all(folder: Path, protocol: str) -> list[Outcome]:
+    """Every outcome of a protocol in a folder of results, by subject and setting."""
+    return [Outcome.read(path) for path in sorted((folder / check_name(protocol)).glob("*/*.json"))]
 
 
 def versions() -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from autocl.errors import InputError
 from autocl.evaluation.paper import Published
+from autocl.matrix import TransferMatrix
 
 Z95 = 1.959964
 """Standard normal quantile of a two-sided 95 % interval."""
@@ -44,6 +45,25 @@ def summarise(values: Sequence[float]) -> Summary:
     x = np.asarray(values, dtype=np.float64)
     half = Z95 * float(x.std(ddof=1)) / math.sqrt(len(x)) if len(x) > 1 else math.nan
     return Summary(mean=float(x.mean()), std=float(x.std()), interval=half, runs=len(x))
+
+
+def metrics(matrix: TransferMatrix) -> dict[str, Summary]:
+    """The continual-learning metrics of matrices [R, M, M], in percent over runs; see docs/metrics.md.
+
+    Those that need entries nobody asked for are left out; forward transfer is counted from zero here.
+    """
+    found = {
+        "average accuracy": matrix.average(),
+        "learning accuracy": matrix.learning_accuracy(),
+        "backward transfer": matrix.backward_transfer(),
+        "forgetting": matrix.forgetting(),
+        "accuracy before learning": matrix.forward_transfer(0.0),
+    }
+    return {
+        name: summarise((100 * values).flatten().tolist())
+        for name, values in found.items()
+        if not bool(values.isnan().any())
+    }
 
 
 def compare(ours: Summary, published: Published) -> Status:

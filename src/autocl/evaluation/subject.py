@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autocl.data.catalog import describe
 from autocl.data.fixed import FixedStream
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
@@ -111,8 +112,14 @@ def learner_subject(
     cache = FeatureCache(learner)
 
     def from_disk(ref: SetRef) -> ImageSet:
-        size = config.height if vectors is None else 32
-        return load(ref.name, ref.split, size=size, **ref.options)
+        if vectors is not None:
+            return load(ref.name, ref.split, **ref.options)
+        if config.channels > 1:
+            return load(ref.name, ref.split, size=config.height, **ref.options)
+        images = load(ref.name, ref.split, size=config.height, channels=1, **ref.options)
+        if describe(ref.name).channels == 1:
+            return images
+        return replace(images, notes=f"in gray for a learner of one channel; {images.notes}".rstrip("; "))
 
     inner = from_disk if load_set is None else load_set
     known: dict[str, ImageSet] = {}
@@ -150,20 +157,18 @@ def method_subject(name: str, *, load_set: Loader | None = None, **options: Any)
         **options: of the method, e.g. `diet="demos"`.
     """
     method = get_method(name, **options)
-    settings = asdict(method) if is_dataclass(method) and not _is_begun(method) else options
-    shown = ", ".join(f"{value}" for value in options.values())
     known: dict[str, ImageSet] = {}
 
     def sets(ref: SetRef) -> ImageSet:
         key = json.dumps([ref.name, ref.split, dict(ref.options)], sort_keys=True)
         if key not in known:
-            known[key] = _as_hsu(ref) if load_set is None else load_set(ref)
+            known[key] = _framed(ref, method) if load_set is None else load_set(ref)
         return known[key]
 
     return Subject(
-        name=f"{name} ({shown})" if shown else name,
+        name=f"{name} ({options['diet']} diet)" if "diet" in options else name,
         method=method,
-        fingerprint=_digest({"method": name, **settings}),
+        fingerprint=_digest({"method": name, "framing": method.framing, **method.settings()}),
         load=sets,
         training=Training(recipe=name),
     )
@@ -202,15 +207,11 @@ def _training(file: Path, meta: Mapping[str, str]) -> Training:
     )
 
 
-def _as_hsu(ref: SetRef) -> ImageSet:
-    """MNIST padded to 32 pixels, everything else resized to them."""
-    if ref.name == "mnist":
+def _framed(ref: SetRef, method: Method) -> ImageSet:
+    """Images of 32 pixels a side; MNIST in a frame of background for methods made for that."""
+    if ref.name == "mnist" and method.framing == "padded":
         return padded(load(ref.name, ref.split, size=28, **ref.options), 32, **MNIST_PADDED)
     return load(ref.name, ref.split, **ref.options)
-
-
-def _is_begun(method: Method) -> bool:
-    return hasattr(method, "info")
 
 
 def _read_vectors(folder: Path, ref: SetRef) -> Any:

@@ -1,8 +1,10 @@
 """Tables: ours beside the paper's, in Markdown for files and with rich for the terminal."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 from autocl.evaluation.outcome import Outcome
@@ -14,13 +16,15 @@ HEADINGS = (
     "cell",
     "ours ± std",
     "paper ± std",
-    "difference",
+    "diff.",
     "status",
     "s/run",
     "demos",
     "steps",
     "KB",
 )
+COST_FROM = 6
+"""First of the columns that tell what a number cost."""
 STATUS_STYLE: dict[str, str] = {"reproduced": "green", "better": "bold green", "worse": "yellow"}
 
 
@@ -70,6 +74,8 @@ def lines(outcomes: Iterable[Outcome], order: Sequence[str] = ()) -> list[Line]:
         outcomes: of one protocol.
         order: cells in the order of the table; those not named come last.
     """
+    outcomes = list(outcomes)
+    subjects = list(dict.fromkeys(outcome.subject for outcome in outcomes))
     made = []
     for outcome in outcomes:
         row = outcome.paper_row
@@ -85,8 +91,10 @@ def lines(outcomes: Iterable[Outcome], order: Sequence[str] = ()) -> list[Line]:
                 )
             )  # fmt: skip
     place = {cell: i for i, cell in enumerate(order)}
-    subjects = list(dict.fromkeys(line.subject for line in made))
-    return sorted(made, key=lambda x: (subjects.index(x.subject), place.get(x.cell, len(place))))
+    by_subject: dict[str, list[Line]] = {}
+    for line in sorted(made, key=lambda x: place.get(x.cell, len(place))):
+        by_subject.setdefault(line.subject, []).append(line)
+    return [line for subject in subjects for line in _condensed(by_subject[subject])]
 
 
 def markdown(made: Sequence[Line], *, title: str) -> str:
@@ -98,23 +106,39 @@ def markdown(made: Sequence[Line], *, title: str) -> str:
     return f"## {title}\n\n" + "\n".join(bars) + "\n" + (f"\nNotes:\n{notes}\n" if notes else "")
 
 
-def rich_table(made: Sequence[Line], *, title: str) -> Table:
-    """The same for a terminal."""
-    table = Table(title=title, title_justify="left")
-    for i, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if 2 <= i <= 4 or i > 5 else "left", overflow="fold")
+def rich_table(made: Sequence[Line], *, title: str, wide: bool = False) -> Table:
+    """The same for a terminal; without the columns of cost unless it is wide. Reasons stand below."""
+    shown = slice(1, None if wide else COST_FROM)
+    reasons = reasons_of(made)
+    below = "\n".join(f"[{i + 1}] {reason}" for i, reason in enumerate(reasons))
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
+        caption=escape(below) or None, caption_justify="left",
+    )  # fmt: skip
+    for i, heading in list(enumerate(HEADINGS))[shown]:
+        table.add_column(heading, justify="right" if is_number(i) else "left", overflow="fold")
     last = ""
     for line in made:
-        texts = list(line.texts())
-        if line.subject == last:
-            texts[0] = ""
-        elif last:
+        if line.subject != last:
             table.add_section()
-        last = line.subject
+            table.add_row(f"[bold]{escape(line.subject)}[/bold]")
+            last = line.subject
+        texts = [escape(text) for text in line.texts()]
         style = STATUS_STYLE.get(line.status, "dim")
-        texts[5] = f"[{style}]{texts[5]}[/{style}]"
-        table.add_row(*texts)
+        mark = f" [{reasons.index(line.reason) + 1}]" if line.reason else ""
+        texts[5] = f"[{style}]{line.status}{escape(mark)}[/{style}]"
+        table.add_row(*texts[shown])
     return table
+
+
+def is_number(column: int) -> bool:
+    """Whether a column of the table is read from its right end."""
+    return 2 <= column <= 4 or column >= COST_FROM
+
+
+def reasons_of(made: Sequence[Line]) -> list[str]:
+    """Why cells are N.A. or not comparable, each once."""
+    return list(dict.fromkeys(line.reason for line in made if line.reason))
 
 
 def footnotes(made: Sequence[Line]) -> list[str]:
@@ -126,6 +150,14 @@ def footnotes(made: Sequence[Line]) -> list[str]:
             "Demos are drawn at random by the number of the run; the paper's are blocks of the file."
         )
     return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
+
+
+def _condensed(of_subject: list[Line]) -> list[Line]:
+    """One line instead of many when a subject can do nothing of a table, for one reason."""
+    refused = all(line.ours is None for line in of_subject)
+    if refused and len(of_subject) > 1 and len({line.reason for line in of_subject}) == 1:
+        return [replace(of_subject[0], cell=f"all {len(of_subject)}", published=None)]
+    return of_subject
 
 
 def _judge(outcome: Outcome, ours: Summary | None, published: Published | None) -> tuple[Status, str]:

@@ -7,6 +7,7 @@ the other. The published curves are half the true losses (SPEC §5); these are w
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,10 +63,26 @@ class Emergence:
             "name": self.name,
             "acl": self.acl,
             "learned_at": self.learned_at(),
-            "curves": {
-                c.label: {"steps": c.steps.tolist(), "losses": c.losses.tolist()} for c in self.curves
-            },
+            "curves": [
+                {
+                    "set": c.set,
+                    "position": c.position,
+                    "backward": c.backward,
+                    "steps": c.steps.tolist(),
+                    "losses": c.losses.tolist(),
+                }
+                for c in self.curves
+            ],
         }
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> "Emergence":
+        """What `to_dict` gave."""
+        curves = tuple(
+            Curve(**{**c, "steps": np.array(c["steps"]), "losses": np.array(c["losses"])})
+            for c in values["curves"]
+        )
+        return Emergence(name=values["name"], acl=values["acl"], curves=curves)
 
 
 def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:

@@ -1,0 +1,248 @@
+"""`autocl bench` and `autocl eval`: from the command line to tables, figures and a report."""
+
+from collections.abc import Callable, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from autocl import zoo
+from autocl.data.fixed import Demos
+from autocl.data.stream_config import Scenario
+from autocl.errors import InputError
+from autocl.evaluation import bench as benching
+from autocl.evaluation.own import evaluate_folder
+from autocl.evaluation.protocol import Options
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.protocols.emergence import read_emergence
+from autocl.evaluation.subject import Subject, method_subject, open_learner
+from autocl.evaluation.table import rich_table
+from autocl.files import write_atomic, write_json
+from autocl.methods.base import Diet, method_names
+
+FIGURES = ("emergence", "weights")
+WIDE = 120
+"""Columns of a terminal that has room for what each number cost."""
+
+
+def bench(
+    table: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TABLE")],
+    /,
+    *,
+    learner: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
+    method: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
+    run: tyro.conf.UseAppendAction[tuple[Path, ...]] = (),
+    runs: int | None = None,
+    queries: int | None = None,
+    demos: Demos = "random",
+    forward: bool = False,
+    quick: bool = False,
+    diet: Diet | None = None,
+    embedding: str | None = None,
+    rivals: Path | None = None,
+    vectors: Path | None = None,
+    row: str | None = None,
+    out: Path | None = None,
+) -> None:
+    """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
+
+    Tables: two-task, two-task-ood, split-mnist, shots, meta-validation, split-omniglot, diverse, vit.
+    Figures: emergence (from --run), weights. "all" is everything. OUT/report.html shows all that was ever
+    measured into OUT; it is not measured again unless the learner, the data, an option or autocl changed.
+
+    Args:
+        table: which one, or "all".
+        learner: a file, the folder of a run, or a name in the zoo; may be given several times. Default: the
+            whole zoo, unless --method is given.
+        method: a method by name, or "all"; may be given several times.
+        run: folder of a training run, for emergence; may be given several times.
+        runs: how many; default: as the paper.
+        queries: ask at most so many of each task; default: the whole test set.
+        demos: random: drawn by the number of the run. paper: blocks of the file, as the authors' code.
+        forward: ask about tasks still to come, too.
+        quick: a rough look with few runs and queries.
+        diet: what --method is fed of each task: all training images (full) or the learner's demos.
+        embedding: the learner whose encoder methods on frozen features use; default: the first --learner.
+        rivals: folder with meta-trained rivals, NAME.safetensors each.
+        vectors: folder with feature vectors of the image sets, for learners over frozen features (vit).
+        row: the paper's row to compare with; default: by the learner's recipe.
+        out: folder of results; default: results, or results-quick with --quick.
+    """
+    console = Console()
+    out = Path("results-quick" if quick else "results") if out is None else out
+    options = Options(runs=runs, queries=queries, demos=demos, forward=forward, quick=quick)
+    if table not in (*PROTOCOLS, *FIGURES, "all"):
+        raise InputError(
+            f"there is no table {table!r}: choose one of {', '.join((*PROTOCOLS, *FIGURES))}, all"
+        )
+    names = learner if learner or method or table == "emergence" else tuple(zoo.names())
+    learners = [find_learner(name, vectors=vectors) for name in names]
+    subjects = learners + find_methods(
+        method, diet=diet, embedding=embedding or next(iter(names), None), rivals=rivals, say=console.print
+    )
+    if not subjects and not run:
+        raise InputError(
+            "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
+            "--run FOLDER"
+        )
+
+    def say(text: str) -> None:
+        console.print(text, style="dim", highlight=False, soft_wrap=True)
+
+    for protocol in (
+        PROTOCOLS.values() if table == "all" else [PROTOCOLS[t] for t in (table,) if t in PROTOCOLS]
+    ):
+        outcomes = [o for s in subjects for o in benching.run(protocol, s, options, out, row=row, say=say)]
+        made = benching.table_of(protocol, outcomes)
+        console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+    if table in ("emergence", "all"):
+        for folder in run:
+            _emergence(folder, out, say)
+    if table in ("weights", "all"):
+        from autocl.figures.pictures import picture_learner
+
+        for subject in learners:
+            say(f"pictures of {subject.name} are in {picture_learner(subject, out, say=say)}")
+    from autocl.figures.report import write_report
+
+    console.print(f"report: {write_report(out)}", soft_wrap=True)
+
+
+def evaluate(
+    learner: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LEARNER")],
+    /,
+    *,
+    data: Path,
+    tasks: str | None = None,
+    scenario: Scenario = "class",
+    shots: int = 5,
+    runs: int = 5,
+    queries: int | None = None,
+    out: Path | None = None,
+) -> None:
+    """Take a learner through tasks of your own images, and print what it knows at every boundary.
+
+    Args:
+        learner: a file, the folder of a run, or a name in the zoo.
+        data: a folder that holds one folder of images per class.
+        tasks: classes of each task, as "cat,dog;car,bus"; default: two classes a task, by name.
+        scenario: class: every class has its own label. domain: labels are numbered anew in each task.
+        shots: demos per class; the other images are asked about.
+        runs: how many, each with other demos.
+        queries: ask at most so many of each task.
+        out: write matrix.json and matrix.png to this folder.
+    """
+    from autocl.methods.incontext import InContext
+
+    subject = find_learner(learner)
+    assert isinstance(subject.method, InContext)  # find_learner gives learners only
+    result = evaluate_folder(
+        subject.method.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
+    )
+    console = Console()
+    console.print(_matrix_table(result.matrix.mean().to_lists(), result.tasks))
+    for name, summary in result.metrics().items():
+        console.print(f"{name}: {summary.mean:.1f} ± {summary.std:.1f} %", highlight=False)
+    if out is None:
+        return
+    from autocl.figures.matrix import plot_transfer_matrix
+    from autocl.figures.pictures import draw
+
+    side = 2.2 + 0.5 * len(result.tasks)
+    picture = draw(plot_transfer_matrix, result.matrix, result.tasks, size=(side + 0.8, side))
+    write_atomic(out / "matrix.png", lambda path: _write(path, picture))
+    write_json(
+        out / "matrix.json",
+        {
+            "learner": {"name": subject.name, "fingerprint": subject.fingerprint},
+            "data": str(data),
+            "tasks": result.tasks,
+            "scenario": scenario,
+            "shots": shots,
+            "queries": result.queries,
+            "matrix": result.matrix.to_lists(),
+        },
+    )
+    console.print(f"saved {out / 'matrix.json'} and {out / 'matrix.png'}", soft_wrap=True)
+
+
+def find_learner(name: str, *, vectors: Path | None = None) -> Subject:
+    """A learner by path or by its name in the zoo."""
+    if Path(name).exists():
+        return open_learner(name, vectors=vectors)
+    if name in zoo.names():
+        with as_file(files("autocl.zoo") / f"{name}.safetensors") as path:
+            return open_learner(path, vectors=vectors)
+    shipped = ", ".join(zoo.names()) or "no learners"
+    raise InputError(f"{name!r} is neither a file or folder nor in the zoo, which holds {shipped}")
+
+
+def find_methods(
+    names: Sequence[str],
+    *,
+    diet: Diet | None = None,
+    embedding: str | None = None,
+    rivals: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Subject]:
+    """Methods by name; "all" means all that can be made from what was given, and says which cannot."""
+    subjects = []
+    for name in method_names() if "all" in names else names:
+        common: dict[str, Any] = {} if diet is None else {"diet": diet}
+        tries: list[dict[str, Any]] = [{}]
+        if embedding is not None:
+            tries.append({"embedding": _learner_file(embedding)})
+        if rivals is not None and (rivals / f"{name}.safetensors").is_file():
+            tries.append({"rival": rivals / f"{name}.safetensors"})
+        for extra in tries:
+            try:
+                subjects.append(method_subject(name, **common, **extra))
+                break
+            except InputError as error:
+                reason = error
+        else:
+            if "all" not in names:
+                raise reason
+            say(f"without {name}: {reason}")
+    return subjects
+
+
+def _learner_file(name: str) -> object:
+    """What methods on frozen features take: a file, or the learner itself when it is in the zoo."""
+    if not Path(name).exists():
+        return zoo.load(name)
+    best = Path(name) / "best.safetensors"
+    return best if best.is_file() else Path(name)
+
+
+def _emergence(folder: Path, out: Path, say: Callable[[str], None]) -> None:
+    found = read_emergence(folder)
+    path = out / "emergence" / f"{found.name}.json"
+    write_json(path, found.to_dict())
+    say(f"emergence: {path}")
+
+
+def _matrix_table(values: list[list[float | None]], tasks: Sequence[str]) -> Table:
+    table = Table(title="accuracy (%): rows are boundaries, columns tasks", title_justify="left")
+    for heading in ("after", *tasks):
+        table.add_column(heading, justify="left" if heading == "after" else "right")
+    for task, line in zip(tasks, values, strict=True):
+        table.add_row(task, *("" if v is None else f"{100 * v:.1f}" for v in line))
+    return table
+
+
+def _write(path: str, data: bytes) -> None:
+    Path(path).write_bytes(data)
+
+
+def bench_main(args: Sequence[str]) -> None:
+    """Run `autocl bench` with these arguments."""
+    tyro.cli(bench, args=args or ["--help"], prog="autocl bench")
+
+
+def eval_main(args: Sequence[str]) -> None:
+    """Run `autocl eval` with these arguments."""
+    tyro.cli(evaluate, args=args or ["--help"], prog="autocl eval")

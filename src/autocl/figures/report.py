@@ -1,0 +1,176 @@
+"""One self-contained HTML page of all results: tables, heat maps, curves and films of the weights."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import autocl
+from autocl.errors import InputError
+from autocl.evaluation.bench import write_tables
+from autocl.evaluation.outcome import Outcome
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.protocols.emergence import Emergence
+from autocl.evaluation.statistics import metrics, summarise
+from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number
+from autocl.figures.emergence import plot_emergence
+from autocl.figures.matrix import plot_transfer_matrix
+from autocl.figures.pictures import draw, inline
+from autocl.files import write_atomic
+
+NAME = "report.html"
+
+STYLE = """
+:root { color-scheme: light; --line: #d5dae1; --dim: #5b6573; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1b2330; max-width: 72rem; }
+body { margin: 0 auto; padding: 1.5rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; } p, ul { color: var(--dim); margin: .4rem 0; }
+nav a { margin-right: 1rem; white-space: nowrap; } .wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .88rem; width: 100%; }
+th, td { padding: .28rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { font-weight: 600; border-bottom-width: 2px; } tr.first td { border-top: 2px solid var(--line); }
+td.n, th.n { text-align: right; white-space: nowrap; } td.cell { white-space: nowrap; }
+.reproduced, .better { color: #00694c; } .better { font-weight: 600; } .worse { color: #a34700; }
+.none { color: var(--dim); } .grid { display: flex; flex-wrap: wrap; gap: 1rem; }
+figure { margin: 0; } figcaption { font-size: .82rem; color: var(--dim); max-width: 26rem; }
+img { max-width: 100%; height: auto; } img.film { image-rendering: pixelated; width: 520px; }
+details > summary { cursor: pointer; margin: .8rem 0; color: #0b5cad; }
+"""
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write report.html, and tables.md, from everything a folder of results holds.
+
+    Args:
+        folder: where `autocl bench` put its results.
+
+    Returns:
+        The page. It needs no other file and no network.
+    """
+    folder = Path(folder)
+    tables = write_tables(folder)
+    runs = sorted((folder / "emergence").glob("*.json"))
+    pictures = sorted((folder / "weights").glob("*/pictures.json"))
+    if not (tables or runs or pictures):
+        raise InputError(
+            f"{folder} holds no results to report: run `autocl bench TABLE --out {folder}` first"
+        )
+    sections = [(PROTOCOLS[name].title, name, _protocol(made)) for name, made in tables.items()]
+    if runs:
+        sections.append(
+            ("Emergence of forgetting in meta-training (Figure 2)", "emergence", _emergence(runs))
+        )
+    if pictures:
+        sections.append(("Learners at work on Split-MNIST (Figures 3–5)", "weights", _learners(pictures)))
+    links = " ".join(f'<a href="#{name}">{escape(name)}</a>' for _, name, _ in sections)
+    body = "".join(
+        f'<section id="{name}"><h2>{escape(title)}</h2>{content}</section>'
+        for title, name, content in sections
+    )
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>autocl results</title><style>{STYLE}</style></head><body>"
+        f"<h1>autocl {escape(autocl.__version__)}: results</h1>"
+        "<p>Accuracy in percent, mean ± standard deviation over runs. <em>Reproduced</em>: our mean differs "
+        "from the published one by less than half a point or 1.96 standard errors of the difference.</p>"
+        f"<nav>{links}</nav>{body}</body></html>\n"
+    )
+    out = folder / NAME
+    write_atomic(out, lambda path: _write(path, page))
+    return out
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _protocol(made: Sequence[Line]) -> str:
+    """A table, its notes, and the matrices behind it."""
+    number = [is_number(i) for i in range(len(HEADINGS))]
+    head = "".join(
+        f"<th{' class=n' if n else ''}>{escape(h)}</th>" for h, n in zip(HEADINGS, number, strict=True)
+    )
+    rows, last = [], ""
+    for line in made:
+        texts = list(line.texts())
+        new, last = line.subject != last, line.subject
+        texts[0] = texts[0] if new else ""
+        kind = line.status if line.status in ("reproduced", "better", "worse") else "none"
+        classes = [
+            "cell" if i == 1 else kind if i == 5 else "n" if number[i] else "" for i in range(len(texts))
+        ]
+        cells = "".join(f'<td class="{c}">{escape(t)}</td>' for c, t in zip(classes, texts, strict=True))
+        rows.append(f"<tr{' class=first' if new else ''}>{cells}</tr>")
+    notes = "".join(f"<li>{escape(note)}</li>" for note in footnotes(made))
+    outcomes = list({id(line.outcome): line.outcome for line in made}.values())
+    figures = "".join(_matrix(o) for o in outcomes if o.matrix is not None and o.matrix.tasks > 1)
+    matrices = f"<details><summary>Transfer matrices</summary><div class=grid>{figures}</div></details>"
+    return (
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<ul>{notes}</ul>{matrices if figures else ''}"
+    )
+
+
+def _matrix(outcome: Outcome) -> str:
+    """The heat map of one outcome with its metrics and what it was measured on."""
+    matrix = outcome.matrix
+    assert matrix is not None  # the caller's choice
+    side = 2.2 + 0.42 * min(matrix.tasks, 10)
+    picture = draw(plot_transfer_matrix, matrix, outcome.tasks, size=(side + 0.8, side))
+    found = "; ".join(f"{name} {s.mean:.1f} ± {s.std:.1f}" for name, s in metrics(matrix).items())
+    label = f"{outcome.subject}, {outcome.setting}"
+    return (
+        f'<figure><img src="{inline(picture)}" alt="Transfer matrix of {escape(label)}">'
+        f"<figcaption><b>{escape(label)}</b><br>{escape(found)}<br>{outcome.identity['runs']} runs, "
+        f"fingerprint {escape(str(outcome.identity['fingerprint']))}</figcaption></figure>"
+    )
+
+
+def _emergence(files: Sequence[Path]) -> str:
+    figures = []
+    for file in files:
+        found = Emergence.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        picture = draw(plot_emergence, found, size=(6.4, 3.6))
+        kind = {True: "with", False: "without", None: "unknown whether with"}[found.acl]
+        learned = "; ".join(
+            f"{name} meta-learned " + ("not yet" if at is None else f"at step {at:,.0f}")
+            for name, at in found.learned_at().items()
+        )
+        figures.append(
+            f'<figure><img src="{inline(picture)}" alt="Loss terms of {escape(found.name)}">'
+            f"<figcaption><b>{escape(found.name)}</b>, {kind} backward terms in the loss; {escape(learned)}."
+            "</figcaption></figure>"
+        )
+    return f"<div class=grid>{''.join(figures)}</div>"
+
+
+def _learners(files: Sequence[Path]) -> str:
+    captions = {
+        "stream": "Accuracy on each task while the stream goes on; thin before its first demo.",
+        "film": "Change of the blocks y, q, k, β (columns) of two heads (rows) of layer 1.",
+        "rank": "Effective rank of the y-block; the band spans the heads.",
+        "rates": "Learning rates σ(β): median and middle half of the heads.",
+        "change": "How far each block moves at each demo.",
+    }
+    parts = []
+    for file in files:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
+        figures = []
+        for name in about["pictures"]:
+            kind, film = name.split(".")[-1], name == "film.gif"
+            caption = captions[name.split(".")[0].split("-")[0]]
+            source = inline((file.parent / name).read_bytes(), kind)
+            figures.append(
+                f'<figure><img{" class=film" if film else ""} src="{source}" alt="{escape(caption)}">'
+                f"<figcaption>{escape(caption)}</figcaption></figure>"
+            )
+        parts.append(
+            f"<h3>{escape(about['subject'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
+            f"learning acceleration after {about['few_demos']} demos {speed.mean:+.1f} ± {speed.std:.1f} "
+            f"points.</p>"
+            f"<div class=grid>{''.join(figures)}</div>"
+        )
+    return "".join(parts)
