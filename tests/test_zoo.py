@@ -5,6 +5,7 @@ from importlib.resources import files
 import pytest
 
 from autocl import zoo
+from autocl.cli import main
 from autocl.errors import InputError
 from autocl.estimator import ContinualClassifier
 
@@ -33,3 +34,21 @@ def test_there_is_no_card_without_a_learner():
         file.name.removesuffix(".md") for file in files("autocl.zoo").iterdir() if file.name.endswith(".md")
     }
     assert cards == set(zoo.names())
+
+
+def test_the_command_lists_and_prints_cards(capsys):
+    main(["zoo"])
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in zoo.names())
+    for name in zoo.names():
+        main(["zoo", name])
+        assert zoo.card(name) in capsys.readouterr().out
+    main(["zoo", "--help"])
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_a_wrong_name_on_the_command_line_ends_with_status_2(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["zoo", "nobody"])
+    assert stop.value.code == 2
+    assert "no learner 'nobody'" in capsys.readouterr().err

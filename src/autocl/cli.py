@@ -7,14 +7,21 @@ from importlib import import_module
 from autocl import __version__
 from autocl.errors import AutoclError
 
-COMMANDS = {"train": "autocl.training.commands", "data": "autocl.data.commands"}
+COMMANDS = {
+    "demo": "autocl.demo.commands",
+    "train": "autocl.training.commands",
+    "zoo": "autocl.zoo.commands",
+    "data": "autocl.data.commands",
+}
 """Modules whose main(args) a command is."""
 
 HELP = f"""autocl {__version__}: continual learning that is learned, not hand-crafted
 
 usage: autocl COMMAND [options]       autocl COMMAND --help says more, with examples
 
+  demo    digits learned two at a time, beside Adam, EWC and nearest mean; makes a page
   train   meta-train a continual learner from a recipe; resume, scale out
+  zoo     the learners that ship with the package, and their model cards
   data    list, get, check and show image sets
 
   --debug     show the traceback of an error       --version     print the version
