@@ -5,8 +5,10 @@ import json
 import pytest
 import torch
 
+from autocl.encoders import Identity
 from autocl.errors import InputError
 from autocl.methods import StreamInfo, get_method, method_names
+from autocl.methods.embedding import Embedding
 from autocl.methods.joint import Joint
 from autocl.methods.lwf import LwF
 from autocl.methods.rehearsal import Rehearsal
@@ -141,6 +143,20 @@ def test__joint__keeps_and_counts_everything(streams):
     images = sum(len(t.train_index) for t in runs[0].tasks)
     assert sum(s.index.shape[1] for s in method.kept) == images
     assert method.cost().state_bytes > images * 64 * 4
+
+
+def test__method_that_has_not_begun__says_so(streams):
+    task = streams()[0].tasks[0]
+    for method in (
+        get_method("ewc"),
+        get_method("knn", embedding=Embedding(Identity(n_features=64), channels=1)),
+    ):
+        with pytest.raises(InputError, match="has not begun: call begin"):
+            method.learn([task])
+        with pytest.raises(InputError, match="has not begun: call begin"):
+            method.predict(task.query_set, task.query_index)
+        with pytest.raises(InputError, match="has not begun: call begin"):
+            method.cost()
 
 
 def test__streams_of_different_form__are_refused(streams):

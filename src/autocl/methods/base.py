@@ -95,6 +95,15 @@ class Method(ABC):
     framing: ClassVar[Framing] = "resized"
     """The form of MNIST it was made for."""
 
+    _info: StreamInfo | None = None
+
+    @property
+    def info(self) -> StreamInfo:
+        """What `begin` was told."""
+        if self._info is None:
+            raise InputError(f"method {self.name!r} has not begun: call begin() before learn() or predict()")
+        return self._info
+
     @abstractmethod
     def begin(self, info: StreamInfo) -> None:
         """Forget everything and prepare for streams of this form."""

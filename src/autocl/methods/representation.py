@@ -46,7 +46,7 @@ class OnFeatures(Method):
 
     def begin(self, info: StreamInfo) -> None:
         """Forget everything."""
-        self.info: StreamInfo = info
+        self._info = info
         self._readout = self.make_readout().eval()
         with torch.no_grad():
             self.stats: Stats = self._readout.initial(
@@ -78,11 +78,12 @@ class OnFeatures(Method):
 
     def cost(self) -> Cost:
         """Demos seen, and the size of one run's stats."""
+        runs = len(self.info.seeds)
         size = sum(t.numel() * t.element_size() for t in self.stats.values())
         return Cost(
             examples=self._examples,
             gradient_steps=self._examples * self._readout.steps_per_demo,
-            state_bytes=size // len(self.info.seeds),
+            state_bytes=size // runs,
         )
 
 

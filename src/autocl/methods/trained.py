@@ -53,7 +53,7 @@ class Trained(Method):
 
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
-        self.info: StreamInfo = info
+        self._info = info
         # bool [N], outputs that may be meant. Domain scenario: all; class scenario: classes seen so far.
         self.seen = torch.full((info.n_outputs,), info.scenario == "domain")
         self._examples = self._steps = 0
@@ -83,12 +83,10 @@ class Trained(Method):
 
     def cost(self) -> Cost:
         """What a run has taken since `begin`."""
-        return Cost(
-            examples=self._examples,
-            gradient_steps=self._steps,
-            state_bytes=sum(t.numel() * t.element_size() for t in self._state()) // self._runs
-            + sum(share.nbytes for share in self._stored()),
-        )
+        runs = self._runs
+        tensors = sum(t.numel() * t.element_size() for t in self._state()) // runs
+        images = sum(share.nbytes for share in self._stored())
+        return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=tensors + images)
 
     def _material(self, share: Share) -> list[Share]:
         """What to train on, given what the new task offers."""
