@@ -119,7 +119,7 @@ def test_ctrl_c_and_sigterm_save_and_exit_130_and_143(tmp_path: Path) -> None:
     run = started("quick", *COMMAND_LINE.split(), "--steps", "10000", "--out", str(folder))
     said = signalled(run, folder, signal.SIGINT, 3)
     assert run.returncode == 130, said
-    assert "stopped by SIGINT; continue with --resume" in said
+    assert f"stopped by SIGINT; continue with autocl train --resume {folder}" in said
     assert "Traceback" not in said
     done = steps_logged(folder)
     assert f'"step": {done},' in progress(folder)

@@ -4,14 +4,16 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 
 class InterruptedRunError(Exception):
     """A signal asked the run to end; its checkpoint is written."""
 
-    def __init__(self, signum: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(signum).name}; continue with --resume")
+    def __init__(self, signum: int, folder: Path) -> None:
+        name = signal.Signals(signum).name
+        super().__init__(f"stopped by {name}; continue with autocl train --resume {folder}")
         self.signum = signum
 
 

@@ -126,7 +126,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
             _save(run, log)
             saved = began = time.monotonic()
         if stop:
-            raise InterruptedRunError(stop)
+            raise InterruptedRunError(stop, run.folder)
     if progress.step < recipe.steps:
         log.say(f"stopped early: no better validation for {progress.stale} times")
 

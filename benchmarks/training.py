@@ -1,0 +1,188 @@
+"""Streams per second of the fast_two_task step, beside the paper's step: `python -m benchmarks.training`.
+
+Three contestants take turns, so that a busy machine slows all alike:
+  naive        the paper's step as one writes it down in PyTorch: every stream draws its own images, one query
+               for each task, one token after the other, convolutions as an nn.Sequential
+  independent  fast_two_task with our kernels, but every stream draws its own images (no pool)
+  pooled       fast_two_task as it is
+All three meta-train the same model on 2 tasks × 5 ways × 15 shots; pooled and independent ask 15 queries of
+each task where naive asks one. Only shapes matter for speed, so the pixels are noise, in sets of the sizes of
+Omniglot with rotations and mini-ImageNet.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+from benchmarks.conv4 import medians
+from benchmarks.sampling import noise_set
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autocl.data.batch import Task
+from autocl.data.sampler import StreamSampler
+from autocl.ops import srwm
+from autocl.ops.srwm.naive import step as srwm_step
+from autocl.recipes import get_recipe
+from autocl.training import parallel, run
+from autocl.training.recipe import Recipe
+from autocl.training.step import TrainingStep
+from autocl.training.trainer import train_step
+
+WIDTH, HEADS, D, WAYS = 256, 16, 16, 5
+State = list[Tensor]
+
+
+class NaiveLearner(nn.Module):
+    """The paper's model (SPEC §2), one token at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        blocks = [
+            (nn.Conv2d(3 if i == 0 else 32, 32, 3, padding=1), nn.InstanceNorm2d(32, affine=True),
+             nn.MaxPool2d(2), nn.Dropout(0.1), nn.ReLU())
+            for i in range(4)
+        ]  # fmt: skip
+        self.conv = nn.Sequential(*(layer for block in blocks for layer in block), nn.Flatten())
+        self.input = nn.Linear(128 + WAYS + 1, WIDTH)
+        self.W = nn.ParameterList(torch.randn(1, HEADS, 3 * D + 4, D) / D**0.5 for _ in range(2))
+        self.norm = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
+        self.out = nn.ModuleList(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(2))
+        self.feed = nn.ModuleList(
+            nn.Sequential(
+                nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 512), nn.ReLU(), nn.Dropout(0.1),
+                nn.Linear(512, WIDTH), nn.Dropout(0.1),
+            )
+            for _ in range(2)
+        )  # fmt: skip
+        self.head = nn.Linear(WIDTH, WAYS)
+
+    def forward(self, images: Tensor, labels: Tensor, state: State) -> tuple[Tensor, State]:
+        """Images [B, T, 3, 32, 32], labels [B, T] -> logits [B, T, N], and the weights after them."""
+        f = self.conv(images.flatten(0, 1)).unflatten(0, labels.shape)
+        h = self.input(torch.cat([f, F.one_hot(labels, WAYS + 1)], -1))
+        after = []
+        for i, W in enumerate(state):
+            heads, ys = h.unflatten(-1, (HEADS, D)), []
+            for t in range(h.shape[1]):
+                y, W = srwm_step(W, heads[:, t])
+                ys.append(y.flatten(1))
+            after.append(W)
+            h = self.norm[i](h) + F.dropout(self.out[i](torch.stack(ys, 1)), 0.1)
+            h = h + self.feed[i](h)
+        return self.head(h), after
+
+
+class NaiveStep:
+    """One step of two-task training as SPEC §3.2 lists its passes."""
+
+    def __init__(self, sampler: StreamSampler) -> None:
+        self.sampler, self.number = sampler, 0
+        self.learner = NaiveLearner()
+        self.optimiser = torch.optim.Adam(self.learner.parameters(), 1e-3, (0.9, 0.995), 1e-9)
+
+    def __call__(self) -> None:
+        batch = self.sampler.batch(self.number)
+        pixels = self.sampler.images(batch, channels=3)
+        self.number += 1
+        state = [W.expand(self.sampler.batch_size, -1, -1, -1) for W in self.learner.W]
+
+        def ask(task: Task, state: State) -> Tensor:
+            unknown = torch.full_like(task.queries, WAYS)
+            logits, _ = self.learner(pixels[task.queries], unknown, state)
+            return F.cross_entropy(logits.flatten(0, 1), task.query_labels.flatten())
+
+        terms = []
+        for i, task in enumerate(batch.tasks):
+            assert task.first is not None
+            assert task.first_labels is not None
+            _, tried = self.learner(pixels[task.first], task.first_labels, state)
+            terms.append(ask(task, tried))
+            _, state = self.learner(pixels[task.demos], task.demo_labels, state)
+            terms += [ask(earlier, state) for earlier in batch.tasks[: i + 1]]
+        self.optimiser.zero_grad()
+        torch.stack(terms).mean().backward()
+        self.optimiser.step()
+
+
+class OurStep:
+    """One step of a recipe, through the trainer's own code."""
+
+    def __init__(self, recipe: Recipe, sampler: StreamSampler) -> None:
+        ranks = parallel.Ranks(rank=0, world=1, device=torch.device("cpu"))
+        with patch.object(run, "samplers", lambda _: (sampler, sampler)):
+            self.run = run.prepare(recipe, Path(), ranks)
+        self.module, self.number = TrainingStep(self.run.learner, recipe), 0
+
+    def __call__(self) -> None:
+        train_step(self.run, self.module, self.number)
+        self.number += 1
+
+    def parts(self) -> dict[str, float]:
+        """Seconds of drawing, of encoding and of the recurrence alone, with their backward passes."""
+        learner, recipe, sampler = self.run.learner, self.run.recipe, self.run.train
+        batch = sampler.batch(self.number)
+        images = sampler.images(batch, channels=3)
+
+        def draw() -> None:
+            sampler.images(sampler.batch(self.number), channels=3, augment=recipe.augment)
+
+        def encode() -> None:
+            learner.encoder(images).sum().backward()
+
+        inputs = [torch.randn(recipe.batch_size, HEADS, t.demos.shape[1], D) for t in batch.tasks]
+
+        def recur() -> None:
+            for layer in (0, 2):
+                W = learner.layers[layer].W[None]
+                for u in inputs:
+                    y, W = srwm(u.requires_grad_(), W)
+                (W.sum() + y.sum()).backward()
+
+        return medians({"draw": draw, "encode": encode, "recur": recur}, 5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--naive-streams", type=int, default=16, help="streams of the naive step; 16 or 32")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    sets = [noise_set("strokes", 4112, 20, 1), noise_set("photos", 64, 600, 3)]
+    fast, paper = get_recipe("fast_two_task"), get_recipe("paper_two_task")
+    alone = replace(fast, streams=replace(fast.streams, drawing="independent"))
+
+    def sampler(recipe: Recipe, streams: int) -> StreamSampler:
+        return StreamSampler(sets, recipe.streams, streams, seed=0)
+
+    steps = {
+        "naive": NaiveStep(sampler(paper, args.naive_streams)),
+        "independent": OurStep(alone, sampler(alone, fast.batch_size)),
+        "pooled": OurStep(fast, sampler(fast, fast.batch_size)),
+    }
+    streams = {"naive": args.naive_streams, "independent": fast.batch_size, "pooled": fast.batch_size}
+    started = time.perf_counter()
+    seconds = medians(dict(steps), args.rounds)
+    rate = {name: streams[name] / s for name, s in seconds.items()}
+    print(f"torch {torch.__version__}, {args.threads} thread(s), median of {args.rounds} rounds")
+    for name, step in steps.items():
+        images = len(
+            step.sampler.batch(0).pool if isinstance(step, NaiveStep) else step.run.train.batch(0).pool
+        )
+        print(
+            f"{name:<12}{seconds[name]:8.2f} s a step of {streams[name]} streams, {images:5d} images"
+            f"{rate[name]:9.1f} streams/s   pooled is {rate['pooled'] / rate[name]:6.1f}×"
+        )
+    for name in ("independent", "pooled"):
+        part = steps[name].parts()  # type: ignore[union-attr]
+        part["rest"] = seconds[name] - sum(part.values())
+        print(f"{name:<12}" + ", ".join(f"{p} {1e3 * s:.0f} ms" for p, s in part.items()))
+    print(f"({time.perf_counter() - started:.0f} s in all)")
+
+
+if __name__ == "__main__":
+    main()
