@@ -77,8 +77,9 @@ class Trained(Method):
         answers = []
         for start in range(0, rows.shape[1], QUERY_BATCH):
             part = rows[:, start : start + QUERY_BATCH]
-            x = images.take(part[0]).expand(self._runs, *[-1] * 4) if index.dim() == 1 else images.take(part)
-            answers.append(self._logits(self.stack.forward(x.flatten(2))[-1]))
+            # Queries common to all runs are looked up once and repeated without a copy.
+            x = images.take(part if index.dim() == 2 else part[:1]).flatten(2).expand(self._runs, -1, -1)
+            answers.append(self._logits(self.stack.forward(x)[-1]))
         return torch.cat(answers, dim=1)
 
     def cost(self) -> Cost:
