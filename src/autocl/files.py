@@ -35,7 +35,11 @@ def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
 
 def write_json(path: str | Path, value: object) -> None:
     """Write JSON atomically, readable by people."""
-    text = json.dumps(value, indent=2, sort_keys=False) + "\n"
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text atomically."""
 
     def write(name: str) -> None:
         Path(name).write_text(text, encoding="utf-8")

@@ -76,13 +76,22 @@ def load(
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise FileError(f"{file}: does not fit this recipe's learner: {reason}") from error
-    try:
-        progress = Progress(**json.loads(meta["progress"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{file}: not a checkpoint of this version of autocl ({error})") from error
     carried = _part(tensors, "carried.")
     device = next(model.parameters()).device
-    return progress, LearnerState(carried).to(device) if carried else None
+    return _progress(file, meta), LearnerState(carried).to(device) if carried else None
+
+
+def read_progress(folder: Path) -> Progress:
+    """Where a run stands, without building its learner."""
+    file = folder / FILE_NAME
+    return _progress(file, read_tensors(file, kind="checkpoint")[1])
+
+
+def _progress(file: Path, meta: dict[str, str]) -> Progress:
+    try:
+        return Progress(**json.loads(meta["progress"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{file}: not a checkpoint of this version of autocl ({error})") from error
 
 
 def check_space(folder: Path, needed: int) -> None:

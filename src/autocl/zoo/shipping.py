@@ -1,0 +1,154 @@
+"""From a run to a shipped learner: its weights, and a card whose every number comes from a file.
+
+For maintainers of the zoo. `ship` copies the best learner of a run and records how it came to be;
+`write_card` writes the card from that record and from the results measured since.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from autocl.data import ImageSet
+from autocl.errors import FileError
+from autocl.evaluation.bench import table_of
+from autocl.evaluation.outcome import read_all
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.table import markdown
+from autocl.files import write_json, write_text
+from autocl.learner import Learner
+from autocl.training import checkpoint
+from autocl.training.log import read_log
+from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
+from autocl.training.sources import load_sets
+
+ZOO = Path(__file__).parent
+PURPOSE = {
+    "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
+    "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
+    "three-task": "Three 5-way tasks from three domains; Tiny-ImageNet stands in for FC100.",
+    "split-domain": "Streams of 2-way tasks that share two outputs (domain-incremental).",
+    "split-class": "Streams of 2-way tasks in which every class has its own output, ten in all.",
+    "everyday": "For daily use: streams of any shape, up to 20 classes, few or many demos of each.",
+    "quick": "Drawn glyphs, two tasks; small enough that the demo can train it live.",
+}
+
+
+def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
+    """Copy the best learner of a run into the zoo, with NAME.json beside it: how it was made.
+
+    Args:
+        run: the run's folder.
+        name: in the zoo.
+        zoo: where to.
+
+    Returns:
+        The learner's file.
+    """
+    run = Path(run)
+    recipe, log = read_recipe(run), read_log(run / "log.jsonl")
+    learner = Learner.from_pretrained(run / "best.safetensors")
+    progress = checkpoint.read_progress(run)
+    record = {
+        "fingerprint": learner.fingerprint(),
+        "recipe": recipe_to_dict(recipe),
+        "steps_done": progress.step,
+        "best_step": progress.best_step,
+        "best_score": progress.best_score,
+        "seconds": progress.seconds,
+        "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
+        "data": _data(recipe),
+    }
+    meta = {
+        "name": name,
+        "recipe": recipe.name,
+        "acl": str(recipe.objective.acl).lower(),
+        "shots": str(getattr(recipe.streams, "shots", 15)),
+        "validated_on": recipe.validation.split,
+    }
+    file = learner.save_pretrained(zoo / f"{name}.safetensors", meta=meta)
+    write_json(zoo / f"{name}.json", record)
+    return file
+
+
+def write_card(name: str, results: str | Path = "results", *, zoo: Path = ZOO) -> Path:
+    """Write NAME.md from NAME.json and from all results of this very learner."""
+    record = _record(zoo / f"{name}.json")
+    learner = Learner.from_pretrained(zoo / f"{name}.safetensors")
+    c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
+    recipe = record["recipe"]
+    curve = "\n".join(f"| {step} | {100 * score:.2f} |" for step, score in record["validation"])
+    data = "\n".join(f"| {d['set']} | {d['classes']} | `{d['hash']}` |" for d in record["data"])
+    selected = recipe["validation"]["split"]
+    chosen = (
+        f"the Split-{selected} stream over 5,000 held-out *training* images of that set"
+        if selected
+        else "streams over validation classes of the same sets; no image of a meta-test set was looked at"
+    )
+    text = f"""# {name}
+
+{PURPOSE.get(name, "")}
+
+{parameters:,} parameters, {c.n_classes} outputs, input {c.height}×{c.width}×{c.channels}, state
+{learner.initial_state().nbytes / 1000:.0f} KB, mixer `{c.mixer}`, read-out `{c.readout}`, fingerprint
+`{learner.fingerprint()}`.
+Licence: MIT for the weights; the image sets have their own (`autocl data list`).
+
+## How it was made
+Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {recipe["steps"]} steps of
+{recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on one of
+two cores that other work shared (validation not counted).
+The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}.{_from(recipe)}
+`{name}.json` beside this card holds the whole recipe.
+
+| step | validation accuracy (%) |
+|---|---|
+{curve}
+
+| meta-training set | classes | content |
+|---|---|---|
+{data}
+
+## What it measured
+{_measured(name, learner, Path(results))}
+## Limits
+Meta-trained on {", ".join(s["name"] for s in recipe["sources"])} with streams of the recipe's shape.
+Other kinds of images, more tasks, other numbers of demos: measure before you rely on it (`autocl eval`).
+"""
+    path = zoo / f"{name}.md"
+    write_text(path, text)
+    return path
+
+
+def _measured(name: str, learner: Learner, results: Path) -> str:
+    """The tables of this learner; results of other weights under the same name do not count."""
+    tables = []
+    for protocol in PROTOCOLS.values():
+        own = [
+            o
+            for o in read_all(results, protocol.name)
+            if o.subject == name and o.identity.get("fingerprint") == learner.fingerprint()
+        ]
+        if own:
+            tables.append(markdown(table_of(protocol, own), title=protocol.title).replace("# ", "### ", 1))
+    return "\n".join(tables) or "Nothing yet: `autocl bench all` measures it.\n"
+
+
+def _data(recipe: Recipe) -> list[dict[str, Any]]:
+    def describe(images: ImageSet) -> dict[str, Any]:
+        name = f"{images.name}/{images.split}"
+        return {"set": name, "classes": images.n_classes, "hash": images.hash[:16]}
+
+    pairs = (load_sets(source, size=recipe.learner.height) for source in recipe.sources)
+    return [describe(images) for pair in pairs for images in pair]
+
+
+def _from(recipe: dict[str, Any]) -> str:
+    return f"\nIt started from `{recipe['init_from']}`." if recipe["init_from"] else ""
+
+
+def _record(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: no record of how this learner was made ({error})") from error
+    return record
