@@ -8,12 +8,14 @@ from autocl import __version__
 from autocl.errors import AutoclError
 
 COMMANDS = {
-    "demo": "autocl.demo.commands",
-    "train": "autocl.training.commands",
-    "zoo": "autocl.zoo.commands",
-    "data": "autocl.data.commands",
+    "demo": "autocl.demo.commands:main",
+    "train": "autocl.training.commands:main",
+    "eval": "autocl.evaluation.commands:eval_main",
+    "bench": "autocl.evaluation.commands:bench_main",
+    "zoo": "autocl.zoo.commands:main",
+    "data": "autocl.data.commands:main",
 }
-"""Modules whose main(args) a command is."""
+"""Where the function of each command is; it takes the arguments behind the command."""
 
 HELP = f"""autocl {__version__}: continual learning that is learned, not hand-crafted
 
@@ -21,6 +23,8 @@ usage: autocl COMMAND [options]       autocl COMMAND --help says more, with exam
 
   demo    digits learned two at a time, beside Adam, EWC and nearest mean; makes a page
   train   meta-train a continual learner from a recipe; resume, scale out
+  eval    take a learner through tasks made of your own folders of images
+  bench   every table and figure of the paper, its numbers beside ours
   zoo     the learners that ship with the package, and their model cards
   data    list, get, check and show image sets
 
@@ -53,7 +57,8 @@ def _command(name: str) -> Callable[[Sequence[str]], None]:
     """The function behind a command, imported only when it is asked for."""
     if name not in COMMANDS:
         raise AutoclError(f"there is no command {name!r}; autocl --help lists them")
-    run: Callable[[Sequence[str]], None] = import_module(COMMANDS[name]).main
+    module, function = COMMANDS[name].split(":")
+    run: Callable[[Sequence[str]], None] = getattr(import_module(module), function)
     return run
 
 
