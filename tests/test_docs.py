@@ -1,0 +1,75 @@
+"""Every Python block in README and guide runs, page by page; every command in them exists."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from autocl import LearnerConfig, zoo
+from autocl.cli import COMMANDS
+from autocl.recipes import RECIPES
+from small_learners import small
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+sys.path.insert(0, str(ROOT / "docs"))
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [text for kind, text in found if kind == language]
+
+
+@pytest.fixture
+def shipped(monkeypatch):
+    """Names that do not ship yet are stood in for: examples are about use, not about accuracy."""
+    stand_in = small(LearnerConfig(n_classes=20))
+    real_names, real_load = zoo.names, zoo.load
+    monkeypatch.setattr(zoo, "names", lambda: sorted({*real_names(), "everyday"}))
+    monkeypatch.setattr(zoo, "load", lambda n: real_load(n) if n in real_names() else stand_in)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.stem)
+def test_python_blocks_run(page, tmp_path, monkeypatch, shipped):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for number, code in enumerate(blocks(page, "python")):
+        exec(compile(code, f"{page.name} block {number + 1}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "bash")], ids=lambda p: p.stem)
+def test_commands_exist(page):
+    for line in "".join(blocks(page, "bash")).splitlines():
+        words = shlex.split(line, comments=True)
+        if "autocl" not in words:
+            continue
+        command, *rest = words[words.index("autocl") + 1 :]
+        assert command in COMMANDS, line
+        if command == "train" and not rest[0].startswith("-"):
+            assert rest[0] in RECIPES, line
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_page_of_the_guide_is_in_its_table_of_contents():
+    listed = set(re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {page.name for page in PAGES[1:]}
+
+
+def test_the_results_in_the_readme_are_those_in_the_folder():
+    from results_table import BEGIN, filled, results_table
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert BEGIN in text
+    assert filled(text, results_table(ROOT / "results")) == text, (
+        "run: python docs/results_table.py README.md"
+    )
