@@ -51,7 +51,7 @@ class Known(Method):
     name: ClassVar[str] = "known"
 
     def begin(self, info: StreamInfo) -> None:
-        self.info = info
+        self.about = info
         self.table: list[dict[tuple[str, int], int]] = [{} for _ in info.seeds]
         self.seen = 0
 
@@ -67,7 +67,7 @@ class Known(Method):
 
     def predict(self, images: ImageSet, index: Tensor) -> Tensor:
         rows = rows_for(index, len(self.table))
-        logits = torch.zeros(*rows.shape, self.info.n_outputs)
+        logits = torch.zeros(*rows.shape, self.about.n_outputs)
         for r, table in enumerate(self.table):
             for q, c in enumerate(images.images[rows[r].numpy(), 0, 0, 0].tolist()):
                 logits[r, q, self.answer(table, images.name, c)] = 1
@@ -76,7 +76,7 @@ class Known(Method):
     def answer(self, table: dict[tuple[str, int], int], name: str, c: int) -> int:
         # Classes not learned yet get a label that theirs will not be when labels follow class numbers.
         label = table.get((name, c), -1 - c)
-        return label if label >= 0 else -label % self.info.n_outputs
+        return label if label >= 0 else -label % self.about.n_outputs
 
     def cost(self) -> Cost:
         return Cost(examples=self.seen, gradient_steps=0, state_bytes=0)

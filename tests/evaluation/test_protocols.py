@@ -11,7 +11,7 @@ from autocl.evaluation.measure import measure, open_sets
 from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.paper import TABLES
 from autocl.evaluation.protocol import Options
-from autocl.evaluation.protocols import PROTOCOLS, get_protocol
+from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.subject import SetRef, Subject, learner_subject
 from autocl.methods.base import Method
 
@@ -108,6 +108,13 @@ def test_other_image_sizes_and_absent_data_are_said(tmp_path: Path) -> None:
     assert all("feature vectors" in o.refused for o in vit)
 
 
+def test_data_too_small_for_the_streams_is_said_in_the_table() -> None:
+    protocol, subject = PROTOCOLS["split-mnist"], known_subject(Known())
+    setting = protocol.settings[0]
+    outcome = measure(protocol, setting, subject, Options(demos="paper", runs=3), open_sets(setting, subject))
+    assert "45: lower shots or run" in outcome.refused
+
+
 def test_the_same_seed_gives_the_same_table_and_other_runs_other_demos() -> None:
     load = lambda ref: coded_set(ref.name, ref.split)  # noqa: E731
     protocol = PROTOCOLS["split-mnist"]
@@ -123,8 +130,6 @@ def test_the_same_seed_gives_the_same_table_and_other_runs_other_demos() -> None
     assert first.matrix.to_lists()[0] != first.matrix.to_lists()[1]
 
 
-def test_what_cannot_be_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="split-minst"):
-        get_protocol("split-minst")
+def test_impossible_options_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="--runs"):
         Options(runs=0)

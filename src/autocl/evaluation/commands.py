@@ -12,7 +12,7 @@ from rich.table import Table
 from autocl import zoo
 from autocl.data.fixed import Demos
 from autocl.data.stream_config import Scenario
-from autocl.errors import InputError
+from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.own import evaluate_folder
 from autocl.evaluation.protocol import Options
@@ -78,11 +78,12 @@ def bench(
         raise InputError(
             f"there is no table {table!r}: choose one of {', '.join((*PROTOCOLS, *FIGURES))}, all"
         )
+    if table == "emergence" and not run:
+        raise InputError("emergence is drawn from the log of a training run: give --run FOLDER")
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
     learners = [find_learner(name, vectors=vectors) for name in names]
-    subjects = learners + find_methods(
-        method, diet=diet, embedding=embedding or next(iter(names), None), rivals=rivals, say=console.print
-    )
+    encoder = find_learner(embedding) if embedding else next(iter(learners), None)
+    subjects = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=console.print)
     if not subjects and not run:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
@@ -92,20 +93,18 @@ def bench(
     def say(text: str) -> None:
         console.print(text, style="dim", highlight=False, soft_wrap=True)
 
-    for protocol in (
-        PROTOCOLS.values() if table == "all" else [PROTOCOLS[t] for t in (table,) if t in PROTOCOLS]
-    ):
-        outcomes = [o for s in subjects for o in benching.run(protocol, s, options, out, row=row, say=say)]
-        made = benching.table_of(protocol, outcomes)
-        console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+    for protocol in PROTOCOLS.values():
+        if table in (protocol.name, "all"):
+            outcomes = [
+                o for s in subjects for o in benching.run(protocol, s, options, out, row=row, say=say)
+            ]
+            made = benching.table_of(protocol, outcomes)
+            console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
     if table in ("emergence", "all"):
         for folder in run:
             _emergence(folder, out, say)
     if table in ("weights", "all"):
-        from autocl.figures.pictures import picture_learner
-
-        for subject in learners:
-            say(f"pictures of {subject.name} are in {picture_learner(subject, out, say=say)}")
+        _pictures(learners, out, say)
     from autocl.figures.report import write_report
 
     console.print(f"report: {write_report(out)}", soft_wrap=True)
@@ -135,12 +134,9 @@ def evaluate(
         queries: ask at most so many of each task.
         out: write matrix.json and matrix.png to this folder.
     """
-    from autocl.methods.incontext import InContext
-
     subject = find_learner(learner)
-    assert isinstance(subject.method, InContext)  # find_learner gives learners only
     result = evaluate_folder(
-        subject.method.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
+        subject.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
     )
     console = Console()
     console.print(_matrix_table(result.matrix.mean().to_lists(), result.tasks))
@@ -184,17 +180,25 @@ def find_methods(
     names: Sequence[str],
     *,
     diet: Diet | None = None,
-    embedding: str | None = None,
+    encoder: Subject | None = None,
     rivals: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Subject]:
-    """Methods by name; "all" means all that can be made from what was given, and says which cannot."""
+    """Methods by name; "all" means all that can be made from what was given, and says which cannot.
+
+    Args:
+        names: as in the registry, or "all".
+        diet: what they are fed; default: each its own.
+        encoder: the learner whose encoder and images methods on frozen features use.
+        rivals: folder with meta-trained rivals.
+        say: is told what is left out.
+    """
     subjects = []
     for name in method_names() if "all" in names else names:
         common: dict[str, Any] = {} if diet is None else {"diet": diet}
         tries: list[dict[str, Any]] = [{}]
-        if embedding is not None:
-            tries.append({"embedding": _learner_file(embedding)})
+        if encoder is not None:
+            tries.append({"embedding": encoder.learner, "load_set": encoder.load})
         if rivals is not None and (rivals / f"{name}.safetensors").is_file():
             tries.append({"rival": rivals / f"{name}.safetensors"})
         for extra in tries:
@@ -210,12 +214,14 @@ def find_methods(
     return subjects
 
 
-def _learner_file(name: str) -> object:
-    """What methods on frozen features take: a file, or the learner itself when it is in the zoo."""
-    if not Path(name).exists():
-        return zoo.load(name)
-    best = Path(name) / "best.safetensors"
-    return best if best.is_file() else Path(name)
+def _pictures(learners: Sequence[Subject], out: Path, say: Callable[[str], None]) -> None:
+    from autocl.figures.pictures import picture_learner
+
+    for subject in learners:
+        try:
+            say(f"weights: pictures of {subject.name} are in {picture_learner(subject, out, say=say)}")
+        except AutoclError as reason:
+            say(f"weights: no pictures of {subject.name}: {reason}")
 
 
 def _emergence(folder: Path, out: Path, say: Callable[[str], None]) -> None:

@@ -77,13 +77,13 @@ def measure(
     """Take the subject through the setting's streams, or say why it cannot be."""
     identity = identify(protocol, setting, subject, options, sets)
     runs = identity["runs"]
-    streams = [setting.streams(sets, run, options) for run in range(runs)]
-    first = streams[0][0]
-    if reason := subject.refusal(first):
-        return refuse(setting, identity, reason)
     try:
+        streams = [setting.streams(sets, run, options) for run in range(runs)]
+        first = streams[0][0]
+        if reason := subject.refusal(first):
+            return refuse(setting, identity, reason)
         taken = _in_batches(subject, [s for of_run in streams for s in of_run], options)
-    except InputError as error:  # a method that says for itself that it cannot
+    except InputError as error:  # data too small for the streams, or a method that cannot learn them
         return refuse(setting, identity, str(error))
     per_run = _mean_over_streams(taken, [len(s) for s in streams])
     cost = taken[0].cost
@@ -92,7 +92,7 @@ def measure(
         tasks=tuple(t.name for t in first.tasks) if len(streams[0]) == 1 else _positions(first),
         matrix=per_run,
         cells={name: tuple((100 * cell(per_run)).tolist()) for name, cell in setting.cells.items()},
-        notes=tuple(dict.fromkeys(f"{key}: {s.notes}" for key, s in sets.items() if s.notes)),
+        notes=_notes(sets),
         incomparable=_incomparable(first, options),
         cost={
             "seconds": sum(t.seconds for t in taken) / runs,
@@ -126,6 +126,15 @@ def _mean_over_streams(taken: Sequence[Taken], sizes: Sequence[int]) -> Transfer
     """[R, M, M] from the matrices of all streams in a line, `sizes` of them for each run."""
     values = torch.cat([t.matrix.values for t in taken])
     return TransferMatrix(torch.stack([part.mean(0) for part in torch.split(values, list(sizes))]))
+
+
+def _notes(sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
+    """What is to be known about the copies of the data, each note once."""
+    about: dict[str, list[str]] = {}
+    for key, images in sets.items():
+        if images.notes:
+            about.setdefault(images.notes, []).append(key)
+    return tuple(f"{', '.join(keys)}: {note}" for note, keys in about.items())
 
 
 def _positions(stream: FixedStream) -> tuple[str, ...]:

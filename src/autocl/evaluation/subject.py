@@ -74,6 +74,13 @@ class Subject:
     vectors: bool = False
     """It takes ready-made feature vectors, not pixels."""
 
+    @property
+    def learner(self) -> Learner:
+        """The learner that it is; an InputError when it is another method."""
+        if not isinstance(self.method, InContext):
+            raise InputError(f"{self.name} is a method without a learner; this needs a learner")
+        return self.method.learner
+
     def refusal(self, stream: FixedStream) -> str:
         """Why it cannot be taken through a stream; empty when it can."""
         if self.outputs is not None and stream.n_outputs > self.outputs:

@@ -145,10 +145,8 @@ def footnotes(made: Sequence[Line]) -> list[str]:
     """Beside which rows subjects stand, and what is to be known about the data."""
     beside = {line.subject: line.paper_row for line in made if line.paper_row}
     notes = [f"{subject} stands beside the paper's row “{row}”." for subject, row in beside.items()]
-    if any(line.outcome.identity["demos"] == "random" for line in made):
-        notes.append(
-            "Demos are drawn at random by the number of the run; the paper's are blocks of the file."
-        )
+    if any(line.outcome.identity["demos"] == "paper" for line in made):
+        notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")
     return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
 
 

@@ -1,5 +1,6 @@
 """Films: the four blocks of a few heads over a stream, as an animated picture for a page."""
 
+from functools import cache
 from io import BytesIO
 
 import matplotlib
@@ -15,8 +16,8 @@ PIXELS = 5
 GAP = 6
 CAPTION = 16
 FRAME_MS = 90
-COLOURS = 32
-"""Of a frame: fewer make the file smaller."""
+SHADES = 61
+"""Colours of weights: enough to see changes, few enough for a small file."""
 
 
 def weight_film(
@@ -65,4 +66,14 @@ def _frame(film: WeightFilm, blocks: list[npt.NDArray[np.float32]], demo: int) -
             size = (block.shape[-1] * PIXELS, block.shape[-2] * PIXELS)
             canvas.paste(Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST), (x, y))
         x += D * PIXELS + GAP
-    return canvas.quantize(COLOURS)
+    return canvas.quantize(palette=_palette(), dither=Image.Dither.NONE)
+
+
+@cache
+def _palette() -> Image.Image:
+    """Colours of all frames: one palette, so that frames can be stored as differences."""
+    shades = matplotlib.colormaps[DIVERGING](np.linspace(0, 1, SHADES))[:, :3]
+    table = [*(int(255 * c) for c in shades.flatten()), 0, 0, 0, 255, 255, 255]
+    image = Image.new("P", (1, 1))
+    image.putpalette(table)
+    return image

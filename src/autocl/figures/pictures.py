@@ -22,9 +22,9 @@ from autocl.figures.weights import plot_effective_rank, plot_learning_rates, plo
 from autocl.files import write_atomic, write_json
 from autocl.methods.incontext import InContext
 
-RUNS, EVERY, QUERIES, SHOTS = 5, 3, 200, 15
+TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 DPI = 80
-FLAT = (8.0, 2.6)
+FLAT = (6.8, 2.5)
 
 
 def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **options: object) -> bytes:
@@ -69,9 +69,9 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
     if about.is_file() and json.loads(about.read_text(encoding="utf-8"))["identity"] == identity:
         return where
     say(f"weights: drawing {subject.name}")
-    streams = [split_stream(*sets, scenario=scenario, shots=SHOTS, run=r) for r in range(RUNS)]
+    streams = [split_stream(*sets, scenario=scenario, shots=SHOTS, run=r, tasks=TASKS) for r in range(RUNS)]
     traced = trace(subject.method, streams, every=EVERY, queries=QUERIES)
-    pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(8, 3.2))}
+    pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(6.8, 3.2))}
     learner = subject.method.learner
     if learner.config.mixer == "srwm":
         film = record_film(learner, streams[0], features=subject.method.features)

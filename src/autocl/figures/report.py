@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
 import autocl
 from autocl.errors import InputError
 from autocl.evaluation.bench import write_tables
@@ -14,9 +17,11 @@ from autocl.evaluation.protocols.emergence import Emergence
 from autocl.evaluation.statistics import metrics, summarise
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number
 from autocl.figures.emergence import plot_emergence
-from autocl.figures.matrix import plot_transfer_matrix
+from autocl.figures.matrix import CROWDED
 from autocl.figures.pictures import draw, inline
+from autocl.figures.style import SEQUENTIAL
 from autocl.files import write_atomic
+from autocl.matrix import TransferMatrix
 
 NAME = "report.html"
 
@@ -35,6 +40,13 @@ td.n, th.n { text-align: right; white-space: nowrap; } td.cell { white-space: no
 .none { color: var(--dim); } .grid { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0; } figcaption { font-size: .82rem; color: var(--dim); max-width: 26rem; }
 img { max-width: 100%; height: auto; } img.film { image-rendering: pixelated; width: 520px; }
+table.heat { width: auto; font-size: .8rem; } .heat th, .heat td { border: 0; padding: 0 .4rem; }
+.heat th { font-weight: 400; color: var(--dim); white-space: nowrap; text-align: right; }
+.heat tr:first-child th { vertical-align: bottom; text-align: center; padding: .2rem 0; }
+.heat tr:first-child span { writing-mode: vertical-rl; transform: rotate(180deg); }
+.heat td { width: 2rem; height: 2rem; text-align: center; vertical-align: middle; }
+.crowded td { width: .9rem; height: .9rem; padding: 0; } .crowded th { font-size: .65rem; padding: 0 .1rem; }
+.crowded tr:first-child span { writing-mode: horizontal-tb; transform: none; }
 details > summary { cursor: pointer; margin: .8rem 0; color: #0b5cad; }
 """
 
@@ -117,15 +129,35 @@ def _matrix(outcome: Outcome) -> str:
     """The heat map of one outcome with its metrics and what it was measured on."""
     matrix = outcome.matrix
     assert matrix is not None  # the caller's choice
-    side = 2.2 + 0.42 * min(matrix.tasks, 10)
-    picture = draw(plot_transfer_matrix, matrix, outcome.tasks, size=(side + 0.8, side))
     found = "; ".join(f"{name} {s.mean:.1f} ± {s.std:.1f}" for name, s in metrics(matrix).items())
-    label = f"{outcome.subject}, {outcome.setting}"
     return (
-        f'<figure><img src="{inline(picture)}" alt="Transfer matrix of {escape(label)}">'
-        f"<figcaption><b>{escape(label)}</b><br>{escape(found)}<br>{outcome.identity['runs']} runs, "
-        f"fingerprint {escape(str(outcome.identity['fingerprint']))}</figcaption></figure>"
+        f"<figure>{_heat(matrix, outcome.tasks)}"
+        f"<figcaption><b>{escape(outcome.subject)}, {escape(outcome.setting)}</b><br>{escape(found)}<br>"
+        f"{outcome.identity['runs']} runs, fingerprint {escape(str(outcome.identity['fingerprint']))}"
+        "</figcaption></figure>"
     )
+
+
+def _heat(matrix: TransferMatrix, tasks: Sequence[str]) -> str:
+    """A heat map as a table: text stays text, and a page of many stays small."""
+    crowded = matrix.tasks > CROWDED
+    names = [str(i + 1) if crowded else escape(name) for i, name in enumerate(tasks)]
+    rows = []
+    for name, values in zip(names, matrix.mean().to_lists(), strict=True):
+        cells = "".join(_heat_cell(value, crowded=crowded) for value in values)
+        rows.append(f"<tr><th>{name if crowded else f'after {name}'}</th>{cells}</tr>")
+    heads = "".join(f"<th><span>{name}</span></th>" for name in names)
+    kind = "heat crowded" if crowded else "heat"
+    return f'<table class="{kind}"><tr><th></th>{heads}</tr>{"".join(rows)}</table>'
+
+
+def _heat_cell(value: float | None, *, crowded: bool) -> str:
+    if value is None:
+        return "<td></td>"
+    colour = to_hex(colormaps[SEQUENTIAL](value))
+    ink = "#000" if value > 0.55 else "#fff"
+    text = "" if crowded else f"{100 * value:.0f}"
+    return f'<td style="background:{colour};color:{ink}" title="{100 * value:.1f} %">{text}</td>'
 
 
 def _emergence(files: Sequence[Path]) -> str:

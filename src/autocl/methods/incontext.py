@@ -28,12 +28,14 @@ ASK_BATCH = 8192
 def measuring(learner: Learner) -> Iterator[None]:
     """No gradients and no dropout inside; the learner's mode is as before afterwards."""
     training = learner.training
-    learner.eval()
+    if training:  # visiting every module costs as much as a small batch of queries
+        learner.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        learner.train(training)
+        if training:
+            learner.train()
 
 
 class FeatureCache:
@@ -101,7 +103,6 @@ class InContext(Method):
     def __init__(self, learner: Learner, features: FeatureCache | None = None) -> None:
         self.learner = learner
         self.features = FeatureCache(learner) if features is None else features
-        self._info: StreamInfo | None = None
         self._state: LearnerState | None = None
         self._examples = 0
 
@@ -140,8 +141,7 @@ class InContext(Method):
     def predict(self, images: ImageSet, index: Tensor) -> Tensor:
         """Logits [R, Q, N] for rows [Q] or [R, Q]."""
         state = self.state
-        assert self._info is not None  # begin sets both
-        N, device = self._info.n_outputs, self.learner.head.weight.device
+        N, device = self.info.n_outputs, self.learner.head.weight.device
         rows = rows_for(index, state.batch)
         answers = []
         with measuring(self.learner):

@@ -1,6 +1,5 @@
 """The protocols by name, in the order of the paper."""
 
-from autocl.errors import InputError
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols.diverse import DIVERSE
 from autocl.evaluation.protocols.meta_validation import META_VALIDATION
@@ -17,10 +16,3 @@ PROTOCOLS: dict[str, Protocol] = {
         TWO_TASK, TWO_TASK_OOD, SPLIT_MNIST, SHOTS_PROTOCOL, META_VALIDATION, SPLIT_OMNIGLOT, DIVERSE, VIT,
     )
 }  # fmt: skip
-
-
-def get_protocol(name: str) -> Protocol:
-    """A protocol by name."""
-    if name not in PROTOCOLS:
-        raise InputError(f"there is no protocol {name!r}: choose one of {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[name]
