@@ -68,6 +68,7 @@ class TestErrorsChangeNothing:
             (images(2), [0], "inconsistent numbers of samples"),
             (images(2), [0, 0.5], "Unknown label type"),
             (images(2), None, "y to be passed"),
+            (images(2), ["a", float("nan")], "label 1 is NaN"),
             (np.full((1, 16, 16), np.nan), [0], "NaN"),
             (images(2)[:, :8], [0, 1], "8×16 came after images of 16×16"),
             (images(4), [5, 6, 7, 8], "7 classes, but this learner has 5 outputs"),
@@ -97,6 +98,19 @@ class TestErrorsChangeNothing:
     def test_unknown_labels_at_score_are_named(self):
         with pytest.raises(InputError, match="never learned: 'new'"):
             fitted().score(images(2), [0, "new"])
+
+    def test_score_weighs_samples_and_takes_labels_of_mixed_types(self):
+        clf = ContinualClassifier(small(RIDGE)).fit(images(2), ["a", 1])
+        right = clf.predict(images(2)) == np.array(["a", 1], object)
+        assert clf.score(images(2), ["a", 1]) == right.mean()
+        assert clf.score(images(2), ["a", 1], sample_weight=[1, 0]) == right[0]
+
+    def test_asking_about_vectors_after_images_changes_nothing(self):
+        clf = fitted()
+        known = vars(clf).copy()
+        flat = clf.predict_proba(images(2).reshape(2, -1))
+        assert np.array_equal(flat, clf.predict_proba(images(2)))
+        assert vars(clf) == known
 
     def test_overflow_must_be_one_of_two(self):
         with pytest.raises(InputError, match="'error' or 'ensemble'"):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from autocl import zoo
@@ -132,14 +132,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean accuracy. A label that was never learned is an error: no answer could be right."""
-        unknown = set(read_labels(y, len(y))) - set(self._known().labels)
-        if unknown:
-            names = sorted(map(repr, unknown))
+        answers = self.predict(X).tolist()
+        labels = read_labels(y, len(answers))
+        if unknown := set(labels) - set(self._known().labels):
             raise InputError(
-                f"y holds labels that were never learned: {', '.join(names[:10])}; leave their images out or "
-                "learn them first"
+                f"y holds labels that were never learned: {_some(sorted(unknown, key=repr))}; leave their "
+                "images out or learn them first"
             )
-        return float(super().score(X, y, sample_weight))
+        right = [answer == label for answer, label in zip(answers, labels, strict=True)]
+        return float(np.average(right, weights=sample_weight))
 
     def reset(self) -> Self:
         """Forget everything, as if never fitted."""
@@ -256,7 +257,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = self._resolve() if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
-            x, form = self._images(X, learner, {} if afresh else self._form, reset=afresh)
+            x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
             labels = read_labels(y, len(x))
             old = Memory(members=(_start(learner),)) if afresh else self._memory
             announced = [] if classes is None else read_labels(classes, len(classes))
@@ -293,11 +294,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any, memory: Memory) -> Floats:
         """[n, K] in the order of `memory.labels`, -inf at classes that were only announced."""
-        x, _ = self._images(X, self._learner, self._form, reset=False)
+        x, _ = self._images(X, self._learner, self._form, learning=False)
         return answer(self._learner, memory, encode(self._learner, x)).double().cpu().numpy()
 
     def _images(
-        self, X: Any, learner: Learner, form: dict[str, Any], *, reset: bool
+        self, X: Any, learner: Learner, form: dict[str, Any], *, learning: bool
     ) -> tuple[Tensor, dict[str, Any]]:
         """Network input [n, C, H, W] for X, and the form X has."""
         config = learner.config
@@ -306,13 +307,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Tensor):
             X = X.detach().cpu().numpy()
         if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
-            X = validate_data(self, X, reset=reset or "vectors" not in form)
-            now = {"vectors": X.shape[1]}
+            if learning or "vectors" in form:
+                X = validate_data(self, X, reset="vectors" not in form)
+            else:
+                X = check_array(X)
+            now = {**form, "vectors": X.shape[1]}
             if config.encoder.kind == "identity" and config.channels == X.shape[1]:
                 x = torch.from_numpy(np.array(X, np.float32))[:, :, None, None]
                 return x, now
             return arrays_to_input(vectors_to_images(X, self.image_shape), config), now
-        now = {"images": X.shape[1:]}
+        now = {**form, "images": X.shape[1:]}
         if form.get("images", X.shape[1:]) != X.shape[1:]:
             raise InputError(
                 f"images of {_by(X.shape[1:])} came after images of {_by(form['images'])}: bring all to one "

@@ -32,6 +32,8 @@ def read_labels(y: Any, n: int) -> list[Hashable]:
                 f"label {i} is a {type(label).__name__}, which cannot be hashed: use strings, numbers or "
                 "tuples"
             ) from error
+        if label != label:
+            raise InputError(f"label {i} is NaN, which equals nothing, not even itself: give it a name")
     return found
 
 
