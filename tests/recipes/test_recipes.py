@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from autocl.data.augment import Augment
+from autocl.data.catalog import describe
+from autocl.data.sources import locate
 from autocl.errors import FileError, InputError
 from autocl.objective import ObjectiveConfig
 from autocl.recipes import RECIPES, get_recipe
@@ -17,6 +19,7 @@ from autocl.training.recipe import (
     recipe_from_dict,
     recipe_to_dict,
 )
+from autocl.training.sources import samplers
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -98,3 +101,20 @@ def test_a_damaged_recipe_is_named(tmp_path, text: str) -> None:
     (tmp_path / "recipe.json").write_text(text)
     with pytest.raises(FileError, match=r"recipe\.json: not a recipe of this version"):
         read_recipe(tmp_path)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_data_of_a_recipe_can_serve_its_streams(name: str) -> None:
+    recipe = get_recipe(name)
+    for source in recipe.sources:
+        info = describe(source.name)
+        splits = ("train",) if source.name == "tiny_imagenet" else ("train", "val")
+        if info.make is None and any(locate(info, split) is None for split in splits):
+            pytest.skip(f"{info.title} is not on this machine")
+    few_glyphs = tuple(replace(s, classes=min(s.classes, 100)) for s in recipe.sources)  # draws in a moment
+    for sampler in samplers(replace(recipe, sources=few_glyphs)):
+        batch = sampler.batch(3)
+        assert len(batch.tasks[0].demos) == recipe.batch_size
+        assert max(int(t.demo_labels.max()) for t in batch.tasks) < recipe.learner.n_classes
+        few = replace(batch, pool=batch.pool[:4])
+        assert sampler.images(few, channels=recipe.learner.channels, augment=recipe.augment).isfinite().all()

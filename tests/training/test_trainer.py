@@ -296,6 +296,17 @@ def test_accumulated_batches_are_averaged(tmp_path: Path) -> None:
         torch.testing.assert_close(gradient[name], p.grad, msg=name)
 
 
+def test_encoding_in_bfloat16_changes_little_and_keeps_the_state_in_float32(tmp_path: Path) -> None:
+    results = {}
+    for bf16 in (False, True):
+        recipe = without_dropout(bf16=bf16)
+        run = prepare(recipe, tmp_path, ALONE)
+        results[bf16] = train_step(run, TrainingStep(run.learner, recipe), 0)
+    assert results[True].loss == pytest.approx(results[False].loss, rel=0.05)
+    assert results[True].loss != results[False].loss
+    assert {t.dtype for t in results[True].outcome.state.tensors.values()} == {torch.float32}
+
+
 def test_finetuning_with_another_number_of_classes_keeps_what_is_common(tmp_path: Path) -> None:
     torch.manual_seed(3)
     old = Learner(LEARNER)

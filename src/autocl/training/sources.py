@@ -5,6 +5,7 @@ from dataclasses import replace
 from autocl.data import ImageSet, load
 from autocl.data.requirements import assert_disjoint
 from autocl.data.sampler import StreamSampler
+from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.training.recipe import Recipe, Source
 
 HELD_OUT = 20
@@ -28,13 +29,19 @@ def samplers(recipe: Recipe) -> tuple[StreamSampler, StreamSampler]:
     """Samplers of the recipe's training streams and of its validation streams."""
     pairs = [load_sets(source, size=recipe.learner.height) for source in recipe.sources]
     train, val = [p[0] for p in pairs], [p[1] for p in pairs]
-    streams = recipe.streams
-    fewest = min(s.n_classes for s in val)
-    validation_streams = replace(streams, pool_classes=min(streams.pool_classes, fewest))
     return (
-        StreamSampler(train, streams, recipe.batch_size, recipe.seed),
-        StreamSampler(val, validation_streams, recipe.batch_size, VALIDATION_SEED),
+        StreamSampler(train, recipe.streams, recipe.batch_size, recipe.seed),
+        StreamSampler(val, _fitting(recipe.streams, val), recipe.batch_size, VALIDATION_SEED),
     )
+
+
+def _fitting(streams: StreamConfig | RandomShapes, sets: list[ImageSet]) -> StreamConfig | RandomShapes:
+    """The streams, with no more classes than the smallest set has: mini-ImageNet validates with 16."""
+    fewest = min(s.n_classes for s in sets)
+    fitting = replace(streams, pool_classes=min(streams.pool_classes, fewest))
+    if isinstance(fitting, RandomShapes):
+        return replace(fitting, n_outputs=min(fitting.n_outputs, fewest))
+    return fitting
 
 
 def _classes(images: ImageSet, lo: int, hi: int) -> ImageSet:
