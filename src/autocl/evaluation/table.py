@@ -143,7 +143,7 @@ def reasons_of(made: Sequence[Line]) -> list[str]:
 
 def footnotes(made: Sequence[Line]) -> list[str]:
     """Beside which rows subjects stand, and what is to be known about the data."""
-    beside = {line.subject: line.paper_row for line in made if line.paper_row}
+    beside = {line.subject: line.paper_row for line in made if line.published is not None}
     notes = [f"{subject} stands beside the paper's row “{row}”." for subject, row in beside.items()]
     if any(line.outcome.identity["demos"] == "paper" for line in made):
         notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")

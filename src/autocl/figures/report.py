@@ -42,6 +42,7 @@ figure { margin: 0; } figcaption { font-size: .82rem; color: var(--dim); max-wid
 img { max-width: 100%; height: auto; } img.film { image-rendering: pixelated; width: 520px; }
 table.heat { width: auto; font-size: .8rem; } .heat th, .heat td { border: 0; padding: 0 .4rem; }
 .heat th { font-weight: 400; color: var(--dim); white-space: nowrap; text-align: right; }
+.heat th { vertical-align: middle; }
 .heat tr:first-child th { vertical-align: bottom; text-align: center; padding: .2rem 0; }
 .heat tr:first-child span { writing-mode: vertical-rl; transform: rotate(180deg); }
 .heat td { width: 2rem; height: 2rem; text-align: center; vertical-align: middle; }
