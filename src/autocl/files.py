@@ -24,6 +24,7 @@ def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
     os.close(handle)
     try:
         write(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp hides its files from others
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -31,6 +32,13 @@ def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
         raise FileError(f"could not write {path}: {error}; a previous file is untouched") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def write_json(path: str | Path, value: object) -> None:
