@@ -21,6 +21,7 @@ from autocl.figures import (
     plot_learning_rates,
     plot_transfer_matrix,
     plot_weight_change,
+    plot_weight_strip,
     plot_weights,
     weight_film,
 )
@@ -102,8 +103,16 @@ def test_weights_rates_change_and_rank() -> None:
     assert np.allclose(steps.lines[1].get_ydata(), f.change()[:, 1, :, 1].mean(1))
     rank = plot_effective_rank(f, block="q")
     assert np.allclose(rank.lines[1].get_ydata(), f.effective_rank("q")[:, 1].mean(1))
+    strip = plot_weight_strip(f, task=1, layer=1, head=2, frames=3)
+    shown = strip.images[0].get_array().filled(np.nan)  # type: ignore[union-attr]
+    assert shown.shape == (28 + 3, 3 * 9)
+    assert np.allclose(shown[:8, 9:17], f.block("y")[4, 1, 2]), "the middle of demos 2 to 6"
+    assert np.allclose(shown[27:, 18:26], f.block("β")[6, 1, 2])
+    assert [t.get_text() for t in strip.get_xticklabels()] == ["2", "4", "6"]
     with pytest.raises(InputError, match="layer 2, head 0"):
         plot_weights(f, layer=2)
+    with pytest.raises(InputError, match="task 2"):
+        plot_weight_strip(f, task=2)
 
 
 def test_a_film_has_a_frame_every_few_demos_and_shows_the_last() -> None:

@@ -26,6 +26,7 @@ TEST_IMAGES = {
     "svhn": 26_032,
 }
 """Size of the official test sets; a copy with fewer gives numbers that are not the paper's."""
+REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 SIDE_BY_SIDE = 256
 """Most streams in one batch: 27 MB of states at the paper's size."""
 
@@ -92,7 +93,7 @@ def measure(
         tasks=tuple(t.name for t in first.tasks) if len(streams[0]) == 1 else _positions(first),
         matrix=per_run,
         cells={name: tuple((100 * cell(per_run)).tolist()) for name, cell in setting.cells.items()},
-        notes=_notes(sets),
+        notes=_notes(sets) + ((REPLAY.format(subject.name),) if subject.method.uses_replay else ()),
         incomparable=_incomparable(first, options),
         cost={
             "seconds": sum(t.seconds for t in taken) / runs,

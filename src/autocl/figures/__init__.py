@@ -4,7 +4,13 @@ from autocl.figures.emergence import plot_emergence
 from autocl.figures.film import weight_film
 from autocl.figures.matrix import plot_transfer_matrix
 from autocl.figures.stream import plot_accuracy_over_stream
-from autocl.figures.weights import plot_effective_rank, plot_learning_rates, plot_weight_change, plot_weights
+from autocl.figures.weights import (
+    plot_effective_rank,
+    plot_learning_rates,
+    plot_weight_change,
+    plot_weight_strip,
+    plot_weights,
+)
 
 __all__ = [
     "plot_accuracy_over_stream",
@@ -13,6 +19,7 @@ __all__ = [
     "plot_learning_rates",
     "plot_transfer_matrix",
     "plot_weight_change",
+    "plot_weight_strip",
     "plot_weights",
     "weight_film",
 ]

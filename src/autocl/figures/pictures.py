@@ -18,11 +18,18 @@ from autocl.evaluation.subject import SetRef, Subject, check_name
 from autocl.evaluation.trace import trace
 from autocl.figures.film import weight_film
 from autocl.figures.stream import plot_accuracy_over_stream
-from autocl.figures.weights import plot_effective_rank, plot_learning_rates, plot_weight_change
+from autocl.figures.weights import (
+    plot_effective_rank,
+    plot_learning_rates,
+    plot_weight_change,
+    plot_weight_strip,
+)
 from autocl.files import write_atomic, write_json
 from autocl.methods.incontext import InContext
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
+STRIPS = 3
+"""Tasks whose weights are shown at rest, as in the paper's Figures 3-5."""
 DPI = 80
 FLAT = (6.8, 2.5)
 
@@ -76,6 +83,8 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
     if learner.config.mixer == "srwm":
         film = record_film(learner, streams[0], features=subject.method.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=3)
+        for task in range(STRIPS):
+            pictures[f"strip-{task + 1}.png"] = draw(plot_weight_strip, film, task=task, size=(8, 4))
         pictures["rank.png"] = draw(plot_effective_rank, film, size=FLAT)
         for layer in range(film.weights.shape[1]):
             pictures[f"rates-{layer + 1}.png"] = draw(plot_learning_rates, film, layer=layer, size=FLAT)

@@ -183,6 +183,7 @@ def _learners(files: Sequence[Path]) -> str:
     captions = {
         "stream": "Accuracy on each task while the stream goes on; thin before its first demo.",
         "film": "Change of the blocks y, q, k, β (columns) of two heads (rows) of layer 1.",
+        "strip": "The blocks of one head during one task (Figures 3–5).",
         "rank": "Effective rank of the y-block; the band spans the heads.",
         "rates": "Learning rates σ(β): median and middle half of the heads.",
         "change": "How far each block moves at each demo.",

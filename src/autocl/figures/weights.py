@@ -44,6 +44,49 @@ def plot_weights(
     return ax
 
 
+def plot_weight_strip(
+    film: WeightFilm,
+    *,
+    task: int = 0,
+    layer: int = 0,
+    head: int = 0,
+    frames: int = 10,
+    change: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """The paper's Figures 3-5: the four blocks of one head while the demos of one task are shown.
+
+    Args:
+        film: from `record_film`.
+        task: position in the stream, from 0.
+        layer: of the self-modifying layers, from 0.
+        head: from 0.
+        frames: moments, evenly spread from the task's first demo to its last.
+        change: show differences to the initial weights.
+        ax: where to draw.
+    """
+    _check(film, layer, head)
+    if not 0 <= task < len(film.tasks):
+        raise InputError(f"task {task} is not in this film: it has tasks 0 to {len(film.tasks) - 1}")
+    start, end = (0, *film.boundaries)[task], film.boundaries[task]
+    moments = np.unique(np.linspace(start, end, frames).round().astype(int))
+    values = film.weights[:, layer, head].numpy()
+    values = values - values[0] if change else values
+    # Blocks and moments apart by one empty row and column.
+    D = film.head_size
+    tiles = [np.insert(values[m], [D, 2 * D, 3 * D], np.nan, axis=0) for m in moments]
+    strip = np.concatenate([np.pad(t, ((0, 0), (0, 1)), constant_values=np.nan) for t in tiles], axis=1)
+    limit = float(np.abs(values).max()) or 1.0
+    ax = axes(ax, size=(1.1 * len(moments), 1.1 * strip.shape[0] / (D + 1) + 0.5))
+    ax.imshow(strip, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.set_xticks(np.arange(len(moments)) * (D + 1) + D / 2, [str(m) for m in moments], fontsize="small")
+    ax.set_yticks([D / 2, 1.5 * D + 1, 2.5 * D + 2, 3 * D + 4.5], BLOCKS)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(f"demos seen; task {task + 1}: {film.tasks[task]}, layer {layer + 1}, head {head + 1}")
+    return ax
+
+
 def plot_weight_change(film: WeightFilm, *, layer: int = 0, ax: Axes | None = None) -> Axes:
     """How far each block moves at each demo, mean over the heads of a layer."""
     _check(film, layer, 0)
