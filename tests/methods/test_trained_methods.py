@@ -12,6 +12,7 @@ from autocl.methods.embedding import Embedding
 from autocl.methods.joint import Joint
 from autocl.methods.lwf import LwF
 from autocl.methods.rehearsal import Rehearsal
+from autocl.methods.schedules import DEMOS
 
 NAMES = ["adagrad", "adam", "ewc", "joint", "l2", "lwf", "mas", "online-ewc", "rehearsal", "sgd", "si"]
 SMALL = {"hidden": (16, 16), "batch": 8}
@@ -39,8 +40,10 @@ def test__registry__knows_the_rows_of_the_table():
         get_method("adam", strength=1.0)
     with pytest.raises(InputError, match="diet"):
         get_method("adam", diet="crumbs")
-    with pytest.raises(InputError, match="epochs and batch"):
+    with pytest.raises(InputError, match="epochs must be at least 1, got 0"):
         get_method("adam", epochs=0)
+    with pytest.raises(InputError, match="lr must be positive"):
+        get_method("adam", lr=0.0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,6 +106,16 @@ def test__demos_diet__sees_the_demos_only(streams):
     method = get_method("adam", diet="demos", **SMALL)
     through(method, runs)
     assert method.cost().examples == 3 * 4 * 8
+    assert method.cost().gradient_steps == 3 * 4
+
+
+def test__schedules__are_hsus_on_all_images_and_searched_on_demos():
+    assert set(DEMOS) == set(NAMES)
+    for name in NAMES:
+        assert get_method(name).schedule("class") == (4, 128)
+        assert get_method(name, diet="demos").schedule("domain") == DEMOS[name]["domain"]
+    assert get_method("sgd", diet="demos", epochs=7).schedule("domain") == (7, 8)
+    assert get_method("sgd").settings() != get_method("sgd", batch=64).settings()
 
 
 def test__lwf__targets_are_the_old_networks_softened_answers(streams):

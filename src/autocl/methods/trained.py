@@ -8,7 +8,7 @@ Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -16,10 +16,11 @@ from torch.nn import functional as F
 
 from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
-from autocl.data.stream_config import check_choice
+from autocl.data.stream_config import Scenario, check_choice
 from autocl.errors import InputError
 from autocl.methods.base import Cost, Diet, Method, StreamInfo, rows_for
 from autocl.methods.examples import Examples, Share, gather, share_of
+from autocl.methods.schedules import Schedule, schedule_of
 from autocl.methods.stack import MLPStack
 
 Optimizer = Literal["sgd", "adam", "adagrad"]
@@ -36,20 +37,30 @@ class Trained(Method):
     diet: Diet = "full"
     optimizer: Optimizer = "adam"
     lr: float = 1e-3
-    epochs: int = 4
-    """Passes over a task."""
-    batch: int = 128
-    """B; the last batch of an epoch may be smaller."""
+    epochs: int | None = None
+    """Passes over a task; None: by the method's schedule for its diet and the scenario."""
+    batch: int | None = None
+    """B, the last batch of an epoch may be smaller; None: by the schedule."""
     hidden: tuple[int, ...] = (400, 400)
 
     def __post_init__(self) -> None:
         check_choice("diet", self.diet, Diet)
         check_choice("optimizer", self.optimizer, Optimizer)
-        if self.epochs < 1 or self.batch < 1 or self.lr <= 0:
-            raise InputError(
-                f"epochs and batch must be at least 1 and lr positive, got {self.epochs}, {self.batch} and "
-                f"{self.lr}"
-            )
+        for name in ("epochs", "batch"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, got {value}")
+        if self.lr <= 0:
+            raise InputError(f"lr must be positive, got {self.lr}")
+
+    def schedule(self, scenario: Scenario) -> Schedule:
+        """Epochs and batch as they will be used."""
+        usual = schedule_of(self.name, self.diet, scenario)
+        return Schedule(self.epochs or usual.epochs, self.batch or usual.batch)
+
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, with the schedules that follow from it."""
+        schedules = {s: list(self.schedule(s)) for s in get_args(Scenario)}
+        return {**super().settings(), "epochs and batch": schedules}
 
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
@@ -141,11 +152,12 @@ class Trained(Method):
 
     def _train(self, examples: Examples) -> None:
         n = examples.rows.shape[1]
+        epochs, batch = self.schedule(self.info.scenario)
         gradient = torch.empty_like(self.stack.flat)
-        for _ in range(self.epochs):
+        for _ in range(epochs):
             order = torch.stack([torch.randperm(n, generator=g) for g in self._generators])
-            for start in range(0, n, self.batch):
-                x, labels = examples.take(order[:, start : start + self.batch])
+            for positions in torch.split(order, batch, dim=1):
+                x, labels = examples.take(positions)
                 activity = self.stack.forward(x)
                 delta = self._delta(x, activity[-1], labels)
                 self._step(self.stack.backward(activity, delta, out=gradient))
