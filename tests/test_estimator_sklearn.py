@@ -5,9 +5,8 @@ any length where the classifier expects images, and the tag `poor_score`, becaus
 minimum accuracy on blobs with two columns, in which there is nothing to see.
 """
 
-import atexit
+import getpass
 import pickle
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -23,14 +22,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from autocl.estimator import ContinualClassifier
 from small_learners import RIDGE, small
 
-FOLDER = Path(tempfile.mkdtemp())
-atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+# Always the same place, because it is part of the tests' names, which parallel runs compare.
+FOLDER = Path(tempfile.gettempdir()) / f"autocl-tests-{getpass.getuser()}"
 LEARNER = str(small(RIDGE).save_pretrained(FOLDER / "small.safetensors"))
 # A path, not a Learner: scikit-learn compares arguments by joblib's hash, which differs for equal modules.
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([ContinualClassifier(LEARNER, image_shape="pad")])
+@parametrize_with_checks([ContinualClassifier(LEARNER, image_shape="pad", prequential=False)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -110,7 +110,7 @@ def _digits(learners: Mapping[str, Learner], options: Options, console: Console)
     wrong, asked = mistakes(first.method, streams)
     sections = [
         ("Accuracy on all digits met so far", _intro(setting) + page.result_table(last, tasks)),
-        ("The same, as curves", page.curves(last, tasks)),
+        ("The same, as curves", page.inline_svg(page.curves(last, tasks))),
         ("Accuracy triangles", _HOW_TO_READ + page.triangles(last, tasks)),
     ]
     if first.learner.config.mixer == "srwm":

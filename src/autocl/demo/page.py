@@ -80,7 +80,7 @@ def triangles(last: Sequence[Standing], tasks: Sequence[str]) -> str:
     return f'<div class="row">{"".join(figures)}</div>'
 
 
-def curves(last: Sequence[Standing], tasks: Sequence[str]) -> str:
+def curves(last: Sequence[Standing], tasks: Sequence[str]) -> Figure:
     """Average accuracy on the tasks so far, one line each."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     ax = figure.subplots()
@@ -96,7 +96,7 @@ def curves(last: Sequence[Standing], tasks: Sequence[str]) -> str:
     ax.set_xlabel("task learned last")
     ax.legend(frameon=False, fontsize="small", loc="lower left")
     quiet(ax)
-    return _svg(figure)
+    return figure
 
 
 def weights(film: WeightFilm) -> str:
@@ -107,8 +107,8 @@ def weights(film: WeightFilm) -> str:
     return (
         f'<div class="row"><figure><img alt="fast weights changing" src="data:image/gif;base64,{gif}">'
         "<figcaption>What the stream has changed in the blocks y, q, k, β of three heads, demo by demo."
-        f"</figcaption></figure><figure>{_svg(figure)}<figcaption>The learning rates the first layer sets "
-        "for its own four blocks: median and middle half of its heads.</figcaption></figure></div>"
+        f"</figcaption></figure><figure>{inline_svg(figure)}<figcaption>The learning rates the first layer "
+        "sets for its own four blocks: median and middle half of its heads.</figcaption></figure></div>"
     )
 
 
@@ -131,7 +131,8 @@ def _png(mistake: Mistake) -> str:
     return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
 
 
-def _svg(figure: Figure) -> str:
+def inline_svg(figure: Figure) -> str:
+    """A figure as an element of a page."""
     out = StringIO()
     figure.savefig(out, format="svg", transparent=True)
     text = out.getvalue()
