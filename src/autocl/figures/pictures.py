@@ -84,7 +84,7 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
         film = record_film(learner, streams[0], features=subject.method.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=3)
         for task in range(STRIPS):
-            pictures[f"strip-{task + 1}.png"] = draw(plot_weight_strip, film, task=task, size=(8, 4))
+            pictures[f"strip-{task + 1}.png"] = draw(plot_weight_strip, film, task=task, size=(8, 3.2))
         pictures["rank.png"] = draw(plot_effective_rank, film, size=FLAT)
         for layer in range(film.weights.shape[1]):
             pictures[f"rates-{layer + 1}.png"] = draw(plot_learning_rates, film, layer=layer, size=FLAT)

@@ -56,6 +56,8 @@ def plot_weight_strip(
 ) -> Axes:
     """The paper's Figures 3-5: the four blocks of one head while the demos of one task are shown.
 
+    Each block has its own scale, the same at all moments: the query block is small beside the others.
+
     Args:
         film: from `record_film`.
         task: position in the stream, from 0.
@@ -70,15 +72,17 @@ def plot_weight_strip(
         raise InputError(f"task {task} is not in this film: it has tasks 0 to {len(film.tasks) - 1}")
     start, end = (0, *film.boundaries)[task], film.boundaries[task]
     moments = np.unique(np.linspace(start, end, frames).round().astype(int))
-    values = film.weights[:, layer, head].numpy()
-    values = values - values[0] if change else values
-    # Blocks and moments apart by one empty row and column.
     D = film.head_size
-    tiles = [np.insert(values[m], [D, 2 * D, 3 * D], np.nan, axis=0) for m in moments]
-    strip = np.concatenate([np.pad(t, ((0, 0), (0, 1)), constant_values=np.nan) for t in tiles], axis=1)
-    limit = float(np.abs(values).max()) or 1.0
+    blocks = []
+    for name in BLOCKS:
+        block = film.block(name)[:, layer, head].numpy()
+        block = block - block[0] if change else block
+        blocks.append(block[moments] / (np.abs(block).max() or 1.0))
+    # Blocks and moments apart by one empty row and column.
+    tiles = np.insert(np.concatenate(blocks, axis=1), [D, 2 * D, 3 * D], np.nan, axis=1)
+    strip = np.concatenate(np.pad(tiles, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan), axis=1)
     ax = axes(ax, size=(1.1 * len(moments), 1.1 * strip.shape[0] / (D + 1) + 0.5))
-    ax.imshow(strip, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.imshow(strip, cmap=DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
     ax.set_xticks(np.arange(len(moments)) * (D + 1) + D / 2, [str(m) for m in moments], fontsize="small")
     ax.set_yticks([D / 2, 1.5 * D + 1, 2.5 * D + 2, 3 * D + 4.5], BLOCKS)
     ax.tick_params(length=0)
