@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from autocl.errors import AutoclError, FileError, InputError
 from autocl.estimator import ContinualClassifier, UnfittedError
+from autocl.images_in import arrays_to_input
+from autocl.stepping import encode
 from small_learners import GRAY, RIDGE, small
 
 
@@ -166,6 +169,24 @@ class TestEnsemble:
         both = ContinualClassifier(learner, overflow="ensemble").fit(images(4), list("abcd"))
         first = ContinualClassifier(learner).fit(images(4)[:2], list("ab"))
         assert both.state_[:1] == first.state_
+
+    def test_ridge_readouts_of_all_states_are_one_regression(self):
+        wide = small(replace(RIDGE, n_classes=6))
+        narrow = wide.with_classes(2).eval()
+        X, y = images(12), list("abcdef") * 2
+        shared = ContinualClassifier(narrow, overflow="ensemble").fit(X, y)
+        alone = ContinualClassifier(wide).fit(X, y)
+        f = encode(wide, arrays_to_input(X, wide.config))[None]
+        wanted = wide.readout.read(f, alone.state_.part("readout"))[0]
+        found = shared.decision_function(X)
+        np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+    def test_without_a_ridge_readout_the_highest_logit_wins(self):
+        learner = small(replace(GRAY, n_classes=2))
+        clf = ContinualClassifier(learner, overflow="ensemble").fit(images(4), list("abcd"))
+        f = encode(learner, arrays_to_input(images(3), learner.config))[None]
+        wanted = torch.cat([learner.predict_features(f, state)[0] for state in clf.state_], dim=1)
+        assert (clf.predict(images(3)) == np.array(list("abcd"))[wanted.argmax(1)]).all()
 
 
 class TestReport:

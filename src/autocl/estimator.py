@@ -55,7 +55,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         image_shape: how vectors are images: (height, width) or (height, width, channels). None infers a
             square, gray or colour; "pad" lays vectors of any length out in a square.
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
-            states of the same learner take further classes, and the highest score over all of them wins.
+            states of the same learner take further classes; `autocl.overflow` says how they decide together.
         prequential: predict every demo of a known class before learning it, for `report_`.
 
     Attributes:

@@ -83,7 +83,7 @@ def make_report(memory: Memory, learner: Learner) -> Report:
     )
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def learning_rates(
     learner: Learner, state: LearnerState, f: Tensor, label: int
 ) -> tuple[dict[str, float], ...]:

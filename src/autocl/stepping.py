@@ -8,6 +8,7 @@ without any. The last is an observation (oneDNN, tests/test_estimator_exact.py),
 Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from autocl.learner import Learner
 from autocl.memory import Memory
+from autocl.overflow import scores
 
 ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
@@ -22,7 +24,7 @@ ASK_BLOCK = 16
 """Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def encode(learner: Learner, x: Tensor) -> Tensor:
     """Features [n, F] of images [n, C, H, W]."""
     device = learner.head.weight.device
@@ -35,7 +37,7 @@ def encode(learner: Learner, x: Tensor) -> Tensor:
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, test: bool) -> Memory:
     """Learn demos with features f [n, F] of the classes whose place in `memory.labels` is given.
 
@@ -55,9 +57,9 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     for i, output in enumerate(outputs):
         demo = f[None, i : i + 1]
         if test and counts[output]:
-            scores = torch.cat([learner.predict_features(demo, state)[0, 0] for state in members])
+            answers = scores(learner, members, demo)[0, 0, : len(counts)]
             tested += 1
-            right += int(_masked(scores[: len(counts)], counts).argmax()) == output
+            right += int(_masked(answers, counts).argmax()) == output
         at, place = divmod(output, N)
         y = torch.full((1, 1), place, device=f.device)
         members[at] = learner.learn_features(demo, y, members[at])
@@ -68,19 +70,18 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     )
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     for block in torch.split(f, ASK_BLOCK):
         rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
-        asked = [learner.predict_features(rows[None], state)[0] for state in memory.members]
-        parts.append(torch.cat(asked, dim=1)[: len(block), : len(memory.labels)])
+        parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
     return _masked(torch.cat(parts), memory.counts)
 
 
-def _masked(scores: Tensor, counts: "list[int] | tuple[int, ...]") -> Tensor:
+def _masked(answers: Tensor, counts: Sequence[int]) -> Tensor:
     """-inf at classes without demos."""
     if all(counts):
-        return scores
-    return scores.masked_fill(torch.tensor(counts, device=scores.device) == 0, -torch.inf)
+        return answers
+    return answers.masked_fill(torch.tensor(counts, device=answers.device) == 0, -torch.inf)
