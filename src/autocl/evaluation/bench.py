@@ -48,7 +48,8 @@ def run(
             if stored is None:
                 say(f"{protocol.name}, {setting.name}: measuring {subject.name}")
             outcome = stored or measure(protocol, setting, subject, options, sets)
-        outcome = replace(outcome, paper_row=row)
+        # What it is held against may be said differently each time, without measuring again.
+        outcome = replace(outcome, paper_row=row, diet=subject.training.diet)
         outcome.save(folder)
         outcomes.append(outcome)
     return outcomes

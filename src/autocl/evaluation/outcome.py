@@ -33,6 +33,8 @@ class Outcome:
     """Cell of the table -> percent, one for each run; none when refused."""
     paper_row: str = ""
     """The row of the paper's table that the subject stands beside; empty: none."""
+    diet: str = "demos"
+    """What the subject was fed of each task: the demos, or all training images ("full")."""
     refused: str = ""
     """Why the subject cannot do it; the paper's N.A."""
     notes: tuple[str, ...] = ()
@@ -68,6 +70,7 @@ class Outcome:
             "matrix": None if self.matrix is None else self.matrix.to_lists(),
             "cells": {name: list(v) for name, v in self.cells.items()},
             "paper_row": self.paper_row,
+            "diet": self.diet,
             "refused": self.refused,
             "notes": list(self.notes),
             "incomparable": self.incomparable,
@@ -90,6 +93,7 @@ class Outcome:
                 matrix=None if values["matrix"] is None else TransferMatrix.from_lists(values["matrix"]),
                 cells={name: tuple(v) for name, v in values["cells"].items()},
                 paper_row=values["paper_row"],
+                diet=values.get("diet", "demos"),  # absent: written before full diets were measured
                 refused=values["refused"],
                 notes=tuple(values["notes"]),
                 incomparable=values["incomparable"],

@@ -10,6 +10,17 @@ METHOD_ROWS = {
 }  # fmt: skip
 """Names in the registry of methods -> rows of the Split-MNIST table."""
 
+FULL_DATA = {"SGD", "Adam", "Adam + L2", "EWC", "online EWC", "SI", "MAS", "LwF"}
+"""Rows that saw all training images of each task; the other rows saw the demos."""
+
+
+def other_diet(diet: str, row: str) -> str:
+    """Why a subject of this diet must not be held against a row that was fed otherwise; empty when it may."""
+    if not row or (diet == "full") == (row in FULL_DATA):
+        return ""
+    words = {True: "all training images", False: "the demos"}
+    return f"it saw {words[diet == 'full']} of each task, the paper's {words[row in FULL_DATA]}"
+
 
 def is_two_task(subject: Subject) -> bool:
     """A 5-way learner of the two- or three-task kind, used as it is."""

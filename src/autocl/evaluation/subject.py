@@ -54,6 +54,8 @@ class Training:
     """Demos per class."""
     validated_on: str = ""
     """The target domain whose held-out training images chose the checkpoint; empty: none."""
+    diet: str = "demos"
+    """What it is fed of each task: the demos, or all training images ("full")."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +179,7 @@ def method_subject(name: str, *, load_set: Loader | None = None, **options: Any)
         method=method,
         fingerprint=_digest({"method": name, "framing": method.framing, **method.settings()}),
         load=sets,
-        training=Training(recipe=name),
+        training=Training(recipe=name, diet=str(method.settings().get("diet", "demos"))),
     )
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.paper import TABLES, Published
+from autocl.evaluation.rows import other_diet
 from autocl.evaluation.statistics import Status, Summary, compare, summarise
 
 HEADINGS = (
@@ -163,8 +164,8 @@ def _judge(outcome: Outcome, ours: Summary | None, published: Published | None) 
         return "N.A.", outcome.refused
     if published is None:
         return "no counterpart", ""
-    if outcome.incomparable:
-        return "not comparable", outcome.incomparable
+    if reason := other_diet(outcome.diet, outcome.paper_row) or outcome.incomparable:
+        return "not comparable", reason
     return compare(ours, published), ""
 
 
