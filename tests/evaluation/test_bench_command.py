@@ -83,7 +83,7 @@ def test_methods_are_made_from_what_is_given(learner_file: Path) -> None:
     assert {"sgd", "adam", "ewc"} <= without
     assert any("without nearest-mean" in line for line in said)
     encoder = find_learner(str(learner_file))
-    assert "nearest-mean" in {s.name for s in find_methods(["all"], encoder=encoder)}
+    assert "nearest-mean (features of tiny)" in {s.name for s in find_methods(["all"], encoder=encoder)}
     (demos,) = find_methods(["sgd"], diet="demos")
     (full,) = find_methods(["sgd"], diet="full")
     assert demos.name == "sgd (demos diet)"

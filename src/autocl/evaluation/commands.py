@@ -198,7 +198,9 @@ def find_methods(
         common: dict[str, Any] = {} if diet is None else {"diet": diet}
         tries: list[dict[str, Any]] = [{}]
         if encoder is not None:
-            tries.append({"embedding": encoder.learner, "load_set": encoder.load})
+            tries.append(
+                {"embedding": encoder.learner, "load_set": encoder.load, "features_of": encoder.name}
+            )
         if rivals is not None and (rivals / f"{name}.safetensors").is_file():
             tries.append({"rival": rivals / f"{name}.safetensors"})
         for extra in tries:

@@ -157,15 +157,20 @@ def learner_subject(
     )
 
 
-def method_subject(name: str, *, load_set: Loader | None = None, **options: Any) -> Subject:
+def method_subject(
+    name: str, *, load_set: Loader | None = None, features_of: str = "", **options: Any
+) -> Subject:
     """A method of the registry as a subject, on images in the form its authors used.
 
     Args:
         name: see `autocl.methods.method_names`.
         load_set: where image sets come from.
+        features_of: the learner whose encoder it stands on, for its name in tables.
         **options: of the method, e.g. `diet="demos"`.
     """
     method = get_method(name, **options)
+    facts = [f"features of {features_of}"] if features_of else []
+    facts += [f"{options['diet']} diet"] if "diet" in options else []
     known: dict[str, ImageSet] = {}
 
     def sets(ref: SetRef) -> ImageSet:
@@ -175,7 +180,7 @@ def method_subject(name: str, *, load_set: Loader | None = None, **options: Any)
         return known[key]
 
     return Subject(
-        name=f"{name} ({options['diet']} diet)" if "diet" in options else name,
+        name=f"{name} ({', '.join(facts)})" if facts else name,
         method=method,
         fingerprint=_digest({"method": name, "framing": method.framing, **method.settings()}),
         load=sets,
