@@ -111,7 +111,7 @@ def signalled(process: subprocess.Popen[str], folder: Path, signum: int, after: 
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
     process.send_signal(signum)
-    return process.communicate(timeout=60)[1]
+    return process.communicate(timeout=300)[1]
 
 
 def test_ctrl_c_and_sigterm_save_and_exit_130_and_143(tmp_path: Path) -> None:
