@@ -108,7 +108,7 @@ def quick() -> Recipe:
 
     Measured (seed 1, validation glyphs, chance 20 %): 96 % on the first task when learned, 78 % and 70 % on
     both at the end, after three minutes of one core. With --objective.no-acl the first task falls from 95 %
-    to 41 %, for 87 % on the second. The ridge read-out would hide this: its sums hardly forget.
+    to 41 %, for 87 % on the second.
     """
     return Recipe(
         name="quick",
