@@ -6,31 +6,46 @@ The table stands between two marks in the file; nothing in it is typed by hand.
 import sys
 from pathlib import Path
 
+from autocl import zoo
 from autocl.evaluation.bench import table_of
 from autocl.evaluation.outcome import read_all
+from autocl.evaluation.paper import Published
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.statistics import Summary
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+RIVAL = "nearest-mean"
 ROOT = Path(__file__).parent.parent
 
 
 def results_table(folder: Path) -> str:
-    """Every cell that the paper reports and a learner of ours was measured on, ours beside the paper's."""
+    """Every cell that the paper reports and a shipped learner was measured on.
+
+    Beside it the rival that matters most, nearest class mean on an encoder of ours, and the paper's number.
+    """
     rows = []
     for protocol in PROTOCOLS.values():
-        for line in table_of(protocol, read_all(folder, protocol.name)):
-            if line.ours is None or line.published is None:
-                continue
-            ours, paper = line.ours, line.published
-            spread = "" if paper.std is None else f" ± {paper.std:.1f}"
-            rows.append(
-                f"| {protocol.name} | {line.cell} | {line.subject} | **{ours.mean:.1f}** ± {ours.std:.1f} "
-                f"| {paper.mean:.1f}{spread} |"
-            )
+        lines = [
+            line for line in table_of(protocol, read_all(folder, protocol.name)) if line.ours is not None
+        ]
+        means = {line.cell: line.ours for line in lines if line.subject == RIVAL}
+        for line in lines:
+            if line.subject in zoo.names() and line.published is not None:
+                cells = (line.ours, means.get(line.cell), line.published)
+                rows.append(f"| {protocol.name}, {line.cell} | {line.subject} | {_cells(cells)} |")
     if not rows:
         return "Nothing has been measured into `results/` yet.\n"
-    head = "| table | cell | learner | ours | paper |\n|---|---|---|---:|---:|\n"
+    head = "| table | learner | ours | nearest class mean | paper |\n|---|---|---:|---:|---:|\n"
     return head + "\n".join(rows) + "\n"
+
+
+def _cells(summaries: tuple[Summary | Published | None, ...]) -> str:
+    def cell(s: Summary | Published | None) -> str:
+        if s is None:
+            return "–"
+        return f"{s.mean:.1f}" if s.std is None else f"{s.mean:.1f} ± {s.std:.1f}"
+
+    return " | ".join(cell(s) for s in summaries)
 
 
 def filled(text: str, table: str) -> str:

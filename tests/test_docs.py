@@ -74,11 +74,17 @@ def test_examples_in_docstrings_run(name):
     assert doctest.testmod(module).failed == 0
 
 
-def test_the_results_in_the_readme_are_those_in_the_folder():
-    from results_table import BEGIN, filled, results_table
+def test_every_result_in_the_readme_is_in_the_folder():
+    from results_table import BEGIN, END, results_table
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert BEGIN in text
-    assert filled(text, results_table(ROOT / "results")) == text, (
-        "run: python docs/results_table.py README.md"
-    )
+    shown = text.split(BEGIN)[1].split(END)[0].strip().splitlines()
+    measured = results_table(ROOT / "results").splitlines()
+    # Newer results may still be missing in the README; stale or typed ones may not be there.
+    assert set(shown) <= set(measured), "run: python docs/results_table.py README.md"
+
+
+def test_the_table_is_filled_between_its_marks():
+    from results_table import BEGIN, END, filled
+
+    assert filled(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\nnew\n{END}\nb"
