@@ -14,13 +14,17 @@ demo: $(STAMP)
 	$(BIN)/autocl demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
 
 test-all: $(STAMP) lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.ops
+
+docs: $(STAMP)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/mkdocs build --strict
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks

@@ -1,6 +1,6 @@
 """Our own runs: the same objectives, within an hour on two CPU cores.
 
-What they change, each with its ablation in docs/notebook.md: streams cut from one pool of images that is
+What they change (docs/notebook.md has what was measured of it): streams cut from one pool of images that is
 encoded once, several queries for each state, label columns scaled up at initialisation, a prototype loss for
 the encoder, augmentation, a cosine schedule, and (unless --learner.readout linear) the ridge read-out.
 """
