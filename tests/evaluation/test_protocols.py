@@ -1,5 +1,6 @@
 """Every protocol, end to end, with methods whose answers are known: labels, orders and cells are right."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.paper import TABLES
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.subject import SetRef, Subject, learner_subject
+from autocl.evaluation.subject import SetRef, Subject, Training, learner_subject
 from autocl.methods.base import Method
 
 QUICK = Options(quick=True)
@@ -128,6 +129,29 @@ def test_the_same_seed_gives_the_same_table_and_other_runs_other_demos() -> None
     assert first.cells == second.cells
     assert first.matrix is not None
     assert first.matrix.to_lists()[0] != first.matrix.to_lists()[1]
+
+
+@pytest.mark.parametrize(
+    ("training", "outputs", "rows"),
+    [
+        (Training(recipe="paper_two_task"), 5, ("Omniglot + mini-ImageNet, ACL", "ACL, out of the box")),
+        (
+            Training(recipe="paper_two_task_fc100", acl=False),
+            5,
+            ("FC100 + mini-ImageNet, no ACL", "ACL, out of the box"),
+        ),
+        (Training(recipe="fast_split_class"), 10, ("", "ACL, meta-finetuned with 5 tasks")),
+        (Training(recipe="ewc", diet="full"), None, ("", "EWC")),
+        (Training(), 5, ("Omniglot + mini-ImageNet, ACL", "ACL, out of the box")),
+    ],
+)
+def test_beside_which_row_of_the_paper_a_subject_stands(
+    training: Training, outputs: int | None, rows: tuple[str, str]
+) -> None:
+    subject = replace(known_subject(Known()), training=training, outputs=outputs)
+    assert (PROTOCOLS["two-task"].row(subject), PROTOCOLS["split-mnist"].row(subject)) == rows
+    for name, protocol in PROTOCOLS.items():
+        assert protocol.row(subject) in ("", *TABLES[name])
 
 
 def test_impossible_options_are_refused_by_name() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from known_methods import Known, OnlyLast, known_subject
 
+from autocl.errors import InputError
 from autocl.evaluation.bench import run, table_of, write_tables
 from autocl.evaluation.outcome import Outcome, read_all
 from autocl.evaluation.paper import SPLIT_MNIST, TABLES, Published
@@ -128,6 +129,12 @@ def test_what_saw_other_data_than_the_papers_row_is_not_held_against_it(tmp_path
     assert reason(full, "GeMCL") == "it saw all training images of each task, the paper's the demos"
     assert reason(full, "EWC") == reason(known, "GeMCL")
     assert "1,920 of mnist's 10,000 test images" in reason(full, "EWC")
+
+
+def test_a_row_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no row 'ECW'.*EWC"):
+        run(SPLIT, known_subject(Known()), QUICK, tmp_path, row="ECW")
+    assert not any(tmp_path.iterdir())
 
 
 def test_published_numbers_are_those_of_the_paper() -> None:

@@ -123,4 +123,4 @@ def test_a_film_has_a_frame_every_few_demos_and_shows_the_last() -> None:
     made = Image.open(BytesIO(weight_film(film(), heads=2, every=4)))
     assert made.format == "GIF"
     assert made.n_frames == 3  # type: ignore[attr-defined]
-    assert made.size == (4 * 40 + 3 * 6, 16 + 2 * 46)
+    assert made.size == (4 * 64 + 3 * 6, 16 + 2 * 70)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autocl.errors import FileError
+from autocl.errors import FileError, InputError
 from autocl.evaluation.measure import UnavailableError, identify, measure, open_sets, refuse
 from autocl.evaluation.outcome import Outcome, place, read_all, staleness
 from autocl.evaluation.paper import TABLES
@@ -35,6 +35,10 @@ def run(
         say: is told what happens.
     """
     row = protocol.row(subject) if row is None else row
+    if row not in ("", *TABLES[protocol.name]):
+        raise InputError(
+            f"{protocol.name} has no row {row!r}: choose one of {'; '.join(TABLES[protocol.name])}"
+        )
     outcomes = []
     for setting in protocol.settings:
         try:

@@ -39,15 +39,22 @@ def split_row(subject: Subject) -> str:
 
 
 def pair_row(subject: Subject) -> str:
-    """Row of the two-task tables, by the image sets and whether the ACL objective was used."""
+    """Row of a two-task table, by the image sets and whether the ACL objective was used."""
     if subject.outputs is None:
         return ""
     sets = paper.FC100_MINI if "fc100" in subject.training.recipe else paper.OMNI_MINI
     return sets + (paper.ACL if subject.training.acl else paper.NO_ACL)
 
 
+def in_domain_row(subject: Subject) -> str:
+    """Row of the table on test classes of the meta-training sets: only for learners trained on both sets."""
+    return pair_row(subject) if is_two_task(subject) else ""
+
+
 def diverse_row(subject: Subject) -> str:
-    """Row of the diverse-domains table."""
+    """Row of the diverse-domains table, which has none for FC100 with mini-ImageNet."""
+    if "fc100" in subject.training.recipe:
+        return ""
     return paper.ALL_THREE + paper.ACL if "three" in subject.training.recipe else pair_row(subject)
 
 
@@ -55,7 +62,8 @@ def shots_row(subject: Subject) -> str:
     """Row of the table of shots."""
     if subject.training.recipe == "gemcl":
         return "GeMCL"
-    return f"ACL, meta-trained with {subject.training.shots} shots" if subject.outputs is not None else ""
+    row = f"ACL, meta-trained with {subject.training.shots} shots"
+    return row if subject.outputs is not None and row in paper.SHOTS else ""
 
 
 def validation_row(subject: Subject) -> str:

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from autocl.evaluation.protocols.weights import BLOCKS, WeightFilm
 from autocl.figures.style import DIVERGING
 
-PIXELS = 5
+PIXELS = 8
 """Screen pixels a side of one weight."""
 GAP = 6
 CAPTION = 16

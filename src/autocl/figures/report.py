@@ -39,7 +39,7 @@ td.n, th.n { text-align: right; white-space: nowrap; } td.cell { white-space: no
 .reproduced, .better { color: #00694c; } .better { font-weight: 600; } .worse { color: #a34700; }
 .none { color: var(--dim); } .grid { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0; } figcaption { font-size: .82rem; color: var(--dim); max-width: 26rem; }
-img { max-width: 100%; height: auto; } img.film { image-rendering: pixelated; width: 520px; }
+img { max-width: 100%; height: auto; }
 table.heat { width: auto; font-size: .8rem; } .heat th, .heat td { border: 0; padding: 0 .4rem; }
 .heat th { font-weight: 400; color: var(--dim); white-space: nowrap; text-align: right; }
 .heat th { vertical-align: middle; }
@@ -194,11 +194,11 @@ def _learners(files: Sequence[Path]) -> str:
         gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
         figures = []
         for name in about["pictures"]:
-            kind, film = name.split(".")[-1], name == "film.gif"
+            kind = name.split(".")[-1]
             caption = captions[name.split(".")[0].split("-")[0]]
             source = inline((file.parent / name).read_bytes(), kind)
             figures.append(
-                f'<figure><img{" class=film" if film else ""} src="{source}" alt="{escape(caption)}">'
+                f'<figure><img src="{source}" alt="{escape(caption)}">'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         parts.append(
