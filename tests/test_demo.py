@@ -107,6 +107,13 @@ def test_training_live_shows_both_tasks_with_and_without_the_backward_terms(tmp_
     assert "drawn glyphs" in head
     assert len(re.findall(r"<td>[\d.]+</td>", text)) == 6
     assert "task 1 at the end" in capsys.readouterr().out
+    live.show(commands.Console(), tmp_path)  # again: beside the first, not over it
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "quick-1",
+        "quick-2",
+        "quick-noacl-1",
+        "quick-noacl-2",
+    ]
 
 
 def train(recipe, folder):

@@ -1,6 +1,7 @@
 """`autocl demo --train`: meta-train the `quick` learner twice, and see what the backward terms are for."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -10,7 +11,6 @@ from rich.table import Table
 from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
 from autocl.demo.table import percent
-from autocl.errors import TrainingError
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
@@ -29,11 +29,7 @@ def show(console: Console, folder: Path) -> list[tuple[str, str]]:
     for name, acl in VARIANTS.items():
         console.print(f"meta-training {name}", highlight=False)
         recipe = _recipe(acl)
-        run = folder / ("quick" if acl else "quick-noacl")
-        try:
-            best = train(recipe, run)
-        except TrainingError as error:
-            raise TrainingError(f"{error} (autocl demo --train trains afresh: give another --out)") from error
+        best = train(recipe, _unused(folder, "quick" if acl else "quick-noacl"))
         matrices[name] = measure(Learner.from_pretrained(best), recipe)
     console.print(_table(matrices))
     return [("Trained just now: two tasks of five drawn glyphs", _section(matrices))]
@@ -45,6 +41,12 @@ def measure(learner: Learner, recipe: Recipe) -> TransferMatrix:
     streams = StreamSampler([glyphs], recipe.streams, recipe.batch_size, SEED)
     found = validate_streams(learner, streams, BATCHES)
     return TransferMatrix(torch.stack([m.values for m in found]).mean(0))
+
+
+def _unused(folder: Path, name: str) -> Path:
+    """A folder for a run: the demo trains afresh each time and keeps what it trained before."""
+    places = (folder / f"{name}-{number}" for number in count(1))
+    return next(place for place in places if not place.exists())
 
 
 def _recipe(acl: bool) -> Recipe:
