@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from autocl.errors import FileError
@@ -48,16 +48,20 @@ def write_json(path: str | Path, value: object) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text atomically."""
+    _write_bytes(path, text.encode())
 
+
+def _write_bytes(path: str | Path, data: bytes) -> None:
     def write(name: str) -> None:
-        Path(name).write_text(text, encoding="utf-8")
+        Path(name).write_bytes(data)
 
     write_atomic(path, write)
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
     """Write tensors with metadata. `meta["kind"]` says what the file is."""
-    write_atomic(path, lambda name: save_file(dict(tensors), name, {"format": "autocl", **meta}))
+    # Not save_file: it makes a temporary file of its own, which a killed process leaves behind.
+    _write_bytes(path, save(dict(tensors), {"format": "autocl", **meta}))
 
 
 def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
