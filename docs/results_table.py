@@ -14,24 +14,25 @@ from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.statistics import Summary
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-RIVAL = "nearest-mean"
+RIVAL = "nearest-mean (features of {})"
 ROOT = Path(__file__).parent.parent
 
 
 def results_table(folder: Path) -> str:
     """Every cell that the paper reports and a shipped learner was measured on.
 
-    Beside it the rival that matters most, nearest class mean on an encoder of ours, and the paper's number.
+    Beside it the rival that matters most, nearest class mean on the same encoder, and the paper's number.
     """
     rows = []
     for protocol in PROTOCOLS.values():
         lines = [
             line for line in table_of(protocol, read_all(folder, protocol.name)) if line.ours is not None
         ]
-        means = {line.cell: line.ours for line in lines if line.subject == RIVAL}
+        means = {(line.subject, line.cell): line.ours for line in lines}
         for line in lines:
             if line.subject in zoo.names() and line.published is not None:
-                cells = (line.ours, means.get(line.cell), line.published)
+                rival = means.get((RIVAL.format(line.subject), line.cell))
+                cells = (line.ours, rival, line.published)
                 rows.append(f"| {protocol.name}, {line.cell} | {line.subject} | {_cells(cells)} |")
     if not rows:
         return "Nothing has been measured into `results/` yet.\n"
