@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 
 _HOME = {
     "AutoclError": "autocl.errors",
+    "ContinualClassifier": "autocl.estimator",
     "EncoderConfig": "autocl.encoders",
     "Learner": "autocl.learner",
     "LearnerConfig": "autocl.learner_config",
@@ -19,11 +20,20 @@ _HOME = {
 if TYPE_CHECKING:
     from autocl.encoders import EncoderConfig
     from autocl.errors import AutoclError
+    from autocl.estimator import ContinualClassifier
     from autocl.learner import Learner
     from autocl.learner_config import LearnerConfig
     from autocl.state import LearnerState
 
-__all__ = ["AutoclError", "EncoderConfig", "Learner", "LearnerConfig", "LearnerState", "__version__"]
+__all__ = [
+    "AutoclError",
+    "ContinualClassifier",
+    "EncoderConfig",
+    "Learner",
+    "LearnerConfig",
+    "LearnerState",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
