@@ -21,7 +21,7 @@ def _set(channels: int = 1, **changes: object) -> ImageSet:
         "mean": (0.25,) * channels,
         "std": (0.5,) * channels,
     }
-    return ImageSet(**{**fields, **changes})  # type: ignore[arg-type]
+    return ImageSet(**{**fields, **changes})
 
 
 def test_take_normalises_and_keeps_the_shape_of_the_index() -> None:

@@ -103,7 +103,7 @@ def test_streams__any_shape__show_and_ask_different_images_of_the_right_classes(
 
 @pytest.mark.parametrize("drawing", ["pooled", "independent"])
 def test_batch__same_seed_and_step__is_the_same_whatever_was_asked_before(drawing: str) -> None:
-    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12, first_shot=True)  # type: ignore[arg-type]
+    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12, first_shot=True)
     a, b = (StreamSampler([toy()], config, batch_size=8, seed=5) for _ in range(2))
     a.batch(0)
     assert same(a.batch(3), b.batch(3))
@@ -113,7 +113,7 @@ def test_batch__same_seed_and_step__is_the_same_whatever_was_asked_before(drawin
 
 @pytest.mark.parametrize("drawing", ["pooled", "independent"])
 def test_batch__parts__together_are_the_whole(drawing: str) -> None:
-    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12)  # type: ignore[arg-type]
+    config = StreamConfig(ways=3, shots=2, drawing=drawing, pool_classes=12)
     sampler = StreamSampler([toy()], config, batch_size=7, seed=0)
     whole = sampler.batch(11)
     for lo, hi in [(0, 3), (3, 4), (4, 7)]:
@@ -151,7 +151,7 @@ def test_order__permute_and_mixture__reach_every_order() -> None:
     sets = [toy("a"), toy("b"), toy("c")]
     seen = {}
     for order in ("permute", "mixture"):
-        config = StreamConfig(tasks=3, ways=2, shots=1, order=order, pool_classes=12)  # type: ignore[arg-type]
+        config = StreamConfig(tasks=3, ways=2, shots=1, order=order, pool_classes=12)
         sampler = StreamSampler(sets, config, 1, 0)
         seen[order] = {tuple(t.source for t in sampler.batch(s).tasks) for s in range(200)}
     assert len(seen["permute"]) == 6
@@ -225,7 +225,7 @@ def test_distinct__any_n_and_k__stays_in_range_without_repeats(n: list[int], dat
 def test_images__two_sets__are_the_pools_rows_in_the_channels_of_the_richest() -> None:
     sets = [toy("gray"), toy("colour", channels=3)]
     for drawing in ("pooled", "independent"):
-        config = StreamConfig(order="alternate", shots=2, drawing=drawing, pool_classes=12)  # type: ignore[arg-type]
+        config = StreamConfig(order="alternate", shots=2, drawing=drawing, pool_classes=12)
         # Enough streams to use every row, so that the first and last of each set are among them.
         sampler = StreamSampler(sets, config, 200, 0)
         batch = sampler.batch(1)
@@ -270,7 +270,7 @@ def test_config__impossible__is_refused_when_made() -> None:
     with pytest.raises(InputError, match="ways must be at least 1, got 0"):
         StreamConfig(ways=0)
     with pytest.raises(InputError, match="order='zigzag' is not known: choose one of single, alternate"):
-        StreamConfig(order="zigzag")  # type: ignore[arg-type]
+        StreamConfig(order="zigzag")
     with pytest.raises(InputError, match="pool_images=10 is too few"):
         StreamConfig(pool_images=10)
 

@@ -83,7 +83,7 @@ def test_streams__any_config__keep_every_promise(config: RandomShapes, step: int
 
 def test_batch__parts__together_are_the_whole() -> None:
     for drawing in ("pooled", "independent"):
-        config = RandomShapes(sets_per_step=2, drawing=drawing, pool_classes=20)  # type: ignore[arg-type]
+        config = RandomShapes(sets_per_step=2, drawing=drawing, pool_classes=20)
         sampler = StreamSampler(SETS, config, batch_size=6, seed=3)
         whole, parts = sampler.batch(5), [sampler.batch(5, 0, 2), sampler.batch(5, 2, 6)]
         for m, task in enumerate(whole.tasks):

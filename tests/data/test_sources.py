@@ -113,7 +113,7 @@ def test_missing_files_say_what_to_put_where(tmp_path: Path) -> None:
 )
 def test_bad_arguments(arguments: dict[str, object], words: str) -> None:
     with pytest.raises((DataError, InputError), match=words):
-        load(**arguments)  # type: ignore[arg-type]
+        load(**arguments)
 
 
 def test_bad_environment(monkeypatch: pytest.MonkeyPatch) -> None:

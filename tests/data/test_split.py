@@ -89,7 +89,7 @@ def overlap(task: FixedTask) -> set[int]:
 def test_split_stream__any_choice__labels_match_classes_and_nothing_shown_is_asked(
     scenario: str, shots: int, run: int, demos: str, part: str
 ) -> None:
-    stream = split_stream(TRAIN, TEST, scenario=scenario, shots=shots, run=run, demos=demos, part=part)  # type: ignore[arg-type]
+    stream = split_stream(TRAIN, TEST, scenario=scenario, shots=shots, run=run, demos=demos, part=part)
     for t, task in enumerate(stream.tasks):
         offset = 2 * t if scenario == "domain" else 0
         for images, rows, labels in (
@@ -191,7 +191,7 @@ def mnist_stream(**choice: object) -> FixedStream:
         sets = load("mnist", "train"), load("mnist", "test")
     except DataError as error:
         pytest.skip(str(error))
-    return split_stream(*sets, scenario="class", shots=15, run=0, **choice)  # type: ignore[arg-type]
+    return split_stream(*sets, scenario="class", shots=15, run=0, **choice)
 
 
 def test_split_mnist__real_files__asks_all_10000_test_images() -> None:

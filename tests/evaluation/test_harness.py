@@ -16,7 +16,7 @@ from autocl.methods.incontext import FeatureCache, InContext
 
 def streams(scenario: str, runs: int = 2, tasks: int = 3) -> list[FixedStream]:
     train, test = coded_set("mnist", "train"), coded_set("mnist", "test")
-    return [split_stream(train, test, scenario=scenario, shots=3, run=r, tasks=tasks) for r in range(runs)]  # type: ignore[arg-type]
+    return [split_stream(train, test, scenario=scenario, shots=3, run=r, tasks=tasks) for r in range(runs)]
 
 
 @pytest.mark.parametrize("scenario", ["domain", "class"])

@@ -101,7 +101,7 @@ def test_other_image_sizes_and_absent_data_are_said(tmp_path: Path) -> None:
     def absent(ref: SetRef) -> None:
         raise DataError("not found; get it")
 
-    nowhere = Subject(name="n", method=Known(), fingerprint="f", load=absent)  # type: ignore[arg-type]
+    nowhere = Subject(name="n", method=Known(), fingerprint="f", load=absent)
     outcomes = run(PROTOCOLS["two-task-ood"], nowhere, QUICK, tmp_path)
     absent_sets = [o.refused.split(" is not on this machine: not found; ")[0] for o in outcomes]
     assert absent_sets == ["mnist/train", "cifar10/train"]

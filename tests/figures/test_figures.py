@@ -92,9 +92,9 @@ def test_emergence_draws_every_term_and_dashes_the_backward_ones() -> None:
 def test_weights_rates_change_and_rank() -> None:
     f = film()
     image = plot_weights(f, block="k", layer=1, head=2, demo=3).images[0].get_array()
-    assert np.allclose(image, f.block("k")[3, 1, 2])  # type: ignore[arg-type]
+    assert np.allclose(image, f.block("k")[3, 1, 2])
     change = plot_weights(f, change=True).images[0].get_array()
-    assert np.allclose(change, f.block("y")[-1, 0, 0] - f.block("y")[0, 0, 0])  # type: ignore[arg-type]
+    assert np.allclose(change, f.block("y")[-1, 0, 0] - f.block("y")[0, 0, 0])
     rates = plot_learning_rates(f, layer=1, head=2)
     assert np.allclose(rates.lines[0].get_ydata(), f.rates[:, 1, 2, 0])
     middle = plot_learning_rates(f)
