@@ -3,6 +3,8 @@
 Shape legend: n = images, C = channels, S = size in pixels, K = classes.
 """
 
+import math
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +15,8 @@ from PIL import Image
 from autocl.data.readers.block import Raw
 from autocl.errors import DataError
 
-_CHUNK = 2048
+_ROOM = 1 << 18
+"""Bytes of images that are held, sorted and written together, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,11 @@ def resize(images: npt.NDArray[np.uint8], size: int, channels: int) -> npt.NDArr
     return out
 
 
+def _room(shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """An array in memory of its own, which the system gets back at once; small ones stay with malloc."""
+    return np.frombuffer(mmap.mmap(-1, math.prod(shape)), np.uint8).reshape(shape)
+
+
 class Collected:
     """Resized images in file order, ready to be handed out sorted by class.
 
@@ -65,11 +73,19 @@ class Collected:
     """
 
     def __init__(self, raw: Raw, *, size: int, channels: int) -> None:
-        self._blocks: list[npt.NDArray[np.uint8]] = []
-        parts = []
+        self._rows = max(1, _ROOM // (channels * size * size))
+        self._rooms: list[npt.NDArray[np.uint8]] = []
+        parts, held = [], 0
         for images, part in raw.blocks:
-            self._blocks.append(resize(images, size, channels))
+            resized = resize(images, size, channels)
             parts.append(part)
+            while len(resized):
+                row = held % self._rows
+                if row == 0:
+                    self._rooms.append(_room((self._rows, channels, size, size)))
+                fitting, resized = np.split(resized, [self._rows - row])
+                self._rooms[-1][row : row + len(fitting)] = fitting
+                held += len(fitting)
         labels = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         counts = np.bincount(labels, minlength=len(raw.classes))
         if len(labels) == 0 or counts.min() == 0:
@@ -81,22 +97,20 @@ class Collected:
         self.order = np.argsort(labels, kind="stable").astype(np.int64)
 
     def chunks(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """The images sorted by class, in file order within a class: [≤ 2048, C, S, S] at a time."""
-        first = np.cumsum([0, *map(len, self._blocks)])
-        for at in range(0, len(self.order), _CHUNK):
-            wanted = self.order[at : at + _CHUNK]
-            chunk = np.empty((len(wanted), *self.shape[1:]), np.uint8)
-            block_of = np.searchsorted(first, wanted, side="right") - 1
-            for block in np.unique(block_of):
-                rows = np.flatnonzero(block_of == block)
-                chunk[rows] = self._blocks[block][wanted[rows] - first[block]]
+        """The images sorted by class, in file order within a class: [m, C, S, S], 256 KB each."""
+        for at in range(0, len(self.order), self._rows):
+            room, row = np.divmod(self.order[at : at + self._rows], self._rows)
+            chunk = np.empty((len(room), *self.shape[1:]), np.uint8)
+            for number in np.unique(room):
+                here = np.flatnonzero(room == number)
+                chunk[here] = self._rooms[number][row[here]]
             yield chunk
 
     def arrays(self) -> Arrays:
         """Everything in memory."""
         images = np.empty(self.shape, np.uint8)
         for number, chunk in enumerate(self.chunks()):
-            images[number * _CHUNK : number * _CHUNK + len(chunk)] = chunk
+            images[number * self._rows : number * self._rows + len(chunk)] = chunk
         return Arrays(
             images=images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes
         )

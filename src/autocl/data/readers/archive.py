@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from autocl.data.readers.zips import Zip
+
 _COMPRESSIONS: dict[bytes, Callable[..., IO[bytes]]] = {
     b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
     b"\xfd7zXZ\x00": cast("Callable[..., IO[bytes]]", lzma.open),
@@ -36,17 +38,6 @@ def _tar(path: Path) -> Iterator[tarfile.TarFile]:
             pass
 
 
-def checked_names(archive: zipfile.ZipFile) -> list[str]:
-    """Names of all files in a zip, compared with the second copy of each name that stands before its data.
-
-    A name is the one thing in a zip without a check sum, and a damaged one could move or hide a file.
-    """
-    names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-    for name in names:
-        archive.open(name).close()
-    return names
-
-
 def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Name and content of each wanted file, in the archive's order.
 
@@ -57,10 +48,11 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
         wanted: called with each member's name.
     """
     if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in checked_names(archive):
-                if wanted(name):
-                    yield name, archive.read(name)
+        with path.open("rb") as file:
+            archive = Zip(file)
+            for entry in archive.entries():
+                if wanted(entry.name):
+                    yield entry.name, archive.read(entry.at)
         return
     with _tar(path) as stream:
         for member in stream:

@@ -1,15 +1,14 @@
 """Omniglot's two official zips: `images_*/Alphabet/characterNN/DDDD_NN.png`, 105×105, one bit."""
 
 import re
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from autocl.data.readers.archive import checked_names
 from autocl.data.readers.block import Block, Raw, damaged, reading
 from autocl.data.readers.pictures import decode
+from autocl.data.readers.zips import Zip
 
 VALIDATION_ALPHABETS = frozenset({"Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)"})
 """The split of Vinyals et al. holds out five background alphabets for validation (172 characters), …"""
@@ -42,33 +41,33 @@ def read_omniglot(background: Path, evaluation: Path, split: str, *, rotations: 
         rotations: also give each character turned by 90, 180 and 270 degrees as a class of its own.
     """
     turns = range(4) if rotations else range(1)
-    members: dict[str, list[tuple[Path, str]]] = {}
+    members: dict[str, list[tuple[Path, int]]] = {}
     for path in (background, evaluation):
         kind = "Omniglot's " + path.name
-        with reading(path, kind), zipfile.ZipFile(path) as archive:
-            names = [name for name in checked_names(archive) if not name.startswith("__MACOSX/")]
-            found = sorted(m.group() for m in map(_MEMBER.fullmatch, names) if m)
-        if not found:
+        drawings, chosen = 0, []
+        with reading(path, kind), path.open("rb") as file:
+            for entry in Zip(file).entries():
+                match = _MEMBER.fullmatch(entry.name)
+                if match is not None:
+                    drawings += 1
+                    if split_of(match[1], int(match[3])) == split:
+                        chosen.append(entry)
+        if drawings == 0:
             raise damaged(path, kind, "no member is like images_background/Alphabet/character01/0001_01.png")
-        for member in found:
-            match = _MEMBER.fullmatch(member)
-            if match and split_of(match[1], int(match[3])) == split:
-                members.setdefault(f"{match[1]}/{match[2]}", []).append((path, member))
+        for entry in sorted(chosen):
+            members.setdefault("/".join(entry.name.split("/")[1:3]), []).append((path, entry.at))
 
     def blocks() -> Iterator[Block]:
-        with reading(background, "a zip"), reading(evaluation, "a zip"):
-            archives = {path: zipfile.ZipFile(path) for path in (background, evaluation)}
-        try:
+        with background.open("rb") as first, evaluation.open("rb") as second:
+            with reading(background, "a zip"), reading(evaluation, "a zip"):
+                archives = {background: Zip(first), evaluation: Zip(second)}
             for number, (name, drawings) in enumerate(members.items()):
                 with reading(drawings[0][0], f"Omniglot's drawings of {name}"):
-                    pixels = [255 - decode(archives[path].read(member), "L") for path, member in drawings]
+                    pixels = [255 - decode(archives[path].read(at), "L") for path, at in drawings]
                     upright = np.stack(pixels)
                 for turn in turns:
                     label = number * len(turns) + turn
                     yield np.rot90(upright, turn, axes=(1, 2)), np.full(len(upright), label, np.int64)
-        finally:
-            for archive in archives.values():
-                archive.close()
 
     names = [name + (f"/rot{90 * turn:03d}" if turn else "") for name in members for turn in turns]
     return Raw(classes=tuple(names), blocks=blocks())
