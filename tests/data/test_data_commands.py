@@ -85,3 +85,13 @@ def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"autocl.data.{module}"))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_names_are_given_as_the_help_says(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands.main(["get", "mnist"])
+    commands.main(["check", "mnist"])
+    commands.main(["show", "mnist", "--out", str(tmp_path / "sheet.png")])
+    assert "mnist train: 10 classes" in capsys.readouterr().out
+    assert (tmp_path / "sheet.png").exists()

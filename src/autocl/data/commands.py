@@ -1,7 +1,8 @@
 """The sub-commands of `autocl data`: list, get, check, show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -23,6 +24,8 @@ examples:
   autocl data check all             verify files and decoded arrays
   autocl data show glyphs           a contact sheet as PNG
 """
+
+Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
 
 _VERDICTS = {
     "official": "official file",
@@ -62,7 +65,7 @@ def _whereabouts(info: SetInfo) -> str:
     return f"not here: autocl data get {info.name}" if can else "not here, to be put in place by hand"
 
 
-def get(name: str) -> None:
+def get(name: Name, /) -> None:
     """Make sure a set is on this machine: find or download its files, decode them into the cache.
 
     Args:
@@ -79,7 +82,7 @@ def get(name: str) -> None:
         )
 
 
-def check(name: str = "all") -> None:
+def check(name: Name = "all", /) -> None:
     """Compare the files of a set, or of all that are on this machine, with their check sums, and read them.
 
     Args:
@@ -118,7 +121,7 @@ def check(name: str = "all") -> None:
 
 
 def show(
-    name: str, *, split: str = "train", out: Path | None = None, classes: int = 20, examples: int = 20
+    name: Name, /, *, split: str = "train", out: Path | None = None, classes: int = 20, examples: int = 20
 ) -> None:
     """Save a contact sheet of a set as PNG: one row per class.
 
@@ -138,10 +141,15 @@ def show(
     Console().print(f"saved {path}", soft_wrap=True)
 
 
+SUBCOMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_sets, "get": get, "check": check, "show": show,
+}  # fmt: skip
+
+
 def main(args: Sequence[str]) -> None:
     """Run `autocl data` with these arguments."""
     tyro.extras.subcommand_cli_from_dict(
-        {"list": list_sets, "get": get, "check": check, "show": show},
+        SUBCOMMANDS,
         prog="autocl data",
         description=EXAMPLES,
         args=args or ["--help"],
