@@ -51,7 +51,9 @@ class Learner(nn.Module):
             self.input.weight[:, -N - 1 :] *= config.label_scale
         self.head = nn.Linear(config.model_width, N)
         self.readout = (
-            RidgeReadout(features=features, n_classes=N, keys=config.readout_keys)
+            RidgeReadout(
+                features=features, n_classes=N, keys=config.readout_keys, hidden=config.readout_hidden
+            )
             if config.readout == "ridge"
             else None
         )
@@ -159,7 +161,9 @@ class Learner(nn.Module):
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that identify architecture and weights."""
-        digest = hashlib.sha256(json.dumps(asdict(self.config), sort_keys=True).encode())
+        # Settings at their default are left out, so that a new one does not disown old learners' states.
+        settings = self.config.unusual()
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for name, value in sorted(self.state_dict().items()):
             digest.update(name.encode())
             digest.update(value.detach().cpu().numpy().tobytes())

@@ -1,6 +1,6 @@
 """LearnerConfig: everything that determines a learner, apart from its weights."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from autocl.encoders import EncoderConfig
@@ -49,6 +49,8 @@ class LearnerConfig:
     """ridge adds `RidgeReadout` scores to the linear head's; not in the paper."""
     readout_keys: int = 128
     """ridge: size of its keys."""
+    readout_hidden: int = 0
+    """ridge: hidden units of the network that makes the keys; 0 makes them linear in the features."""
 
     def __post_init__(self) -> None:
         sizes = ("n_classes", "channels", "height", "width", "model_width", "heads", "depth", "ff_factor")
@@ -62,8 +64,16 @@ class LearnerConfig:
                 f"mixer {self.mixer!r} with encoder {self.encoder.kind!r}: mixer 'srmixer' "
                 "and the encoder 'patches' go together, and with nothing else"
             )
-        if self.readout_keys < 2:
-            raise InputError(f"LearnerConfig.readout_keys must be at least 2, got {self.readout_keys}")
+        if self.readout_keys < 2 or self.readout_hidden < 0:
+            raise InputError(
+                "LearnerConfig.readout_keys must be at least 2 and readout_hidden at least 0, got "
+                f"{self.readout_keys} and {self.readout_hidden}"
+            )
+
+    def unusual(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, as plain values."""
+        usual, mine = asdict(LearnerConfig()), asdict(self)
+        return {name: value for name, value in mine.items() if value != usual[name]}
 
 
 def config_from_dict(values: dict[str, Any]) -> LearnerConfig:

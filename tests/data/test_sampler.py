@@ -158,6 +158,17 @@ def test_order__permute_and_mixture__reach_every_order() -> None:
     assert len(seen["mixture"]) == 27
 
 
+def test_shots__fewest_given__every_number_occurs_and_all_classes_have_it() -> None:
+    config = StreamConfig(tasks=2, ways=3, shots=4, fewest_shots=2, queries=3, pool_classes=8)
+    sampler, seen = StreamSampler([toy()], config, 2, seed=0), set()
+    for step in range(30):
+        for task in sampler.batch(step).tasks:
+            counts = torch.stack([row.bincount(minlength=3) for row in task.demo_labels])
+            assert counts.min() == counts.max()
+            seen.add(int(counts[0, 0]))
+    assert seen == {2, 3, 4}
+
+
 def test_pool__pooled__has_the_asked_size_and_its_classes() -> None:
     config = StreamConfig(order="alternate", ways=2, shots=3, pool_classes=6, pool_images=7)
     batch = StreamSampler([toy("a"), toy("b")], config, 4, 0).batch(0)

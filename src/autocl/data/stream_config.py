@@ -31,6 +31,9 @@ class StreamConfig:
     """N, classes of a task."""
     shots: int = 15
     """K, demos of each class."""
+    fewest_shots: int | None = None
+    """Each step draws its number of shots from this to `shots`, so that a learner does not count on one
+    number. None: always `shots`."""
     queries: int = 5
     """Q, queries of each *task*, spread over its classes as evenly as possible; which classes get one more
     is random. So 1 is the paper's single query of a random class, a multiple of N asks all classes alike."""
@@ -64,6 +67,8 @@ class StreamConfig:
         check_choice("classes", self.classes, ClassDrawing)
         check_choice("drawing", self.drawing, Drawing)
         check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
+        if self.fewest_shots is not None and not 1 <= self.fewest_shots <= self.shots:
+            raise InputError(f"fewest_shots={self.fewest_shots} must lie in 1..shots={self.shots}")
         if self.drawing == "pooled" and self.pool_images < self.images_per_class:
             raise InputError(
                 f"pool_images={self.pool_images} is too few: {self.shots} shots and {self.queries} queries "

@@ -4,6 +4,7 @@ Shape legend: B = streams, M = tasks, N = ways, K = shots, Q = queries of a task
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,6 +42,9 @@ def draw_streams(
     Returns:
         The M tasks.
     """
+    if config.fewest_shots is not None:
+        shots = int(rng.integers(config.fewest_shots, config.shots + 1))
+        config = replace(config, shots=shots, fewest_shots=None)
     N, K, Q = config.ways, config.shots, config.queries
     classes = _draw_classes(rng, config, order, sources, streams)
     labels = _draw_labels(rng, config, streams)

@@ -23,20 +23,26 @@ class RidgeReadout(nn.Module):
         features: F.
         n_classes: N.
         keys: K, including one constant entry that acts as the bias.
+        hidden: units of the network that makes keys of features; 0 makes them linear, which cannot answer
+            when one label names many separate classes (domain-incremental streams of many tasks).
     """
 
-    def __init__(self, *, features: int, n_classes: int, keys: int) -> None:
+    def __init__(self, *, features: int, n_classes: int, keys: int, hidden: int) -> None:
         super().__init__()
         self.n_classes = n_classes
-        self.key = nn.Linear(features, keys - 1, bias=False)
+        self.keys = keys
+        self.key: nn.Module = nn.Linear(features, keys - 1, bias=False)
+        if hidden:
+            inner, outer = nn.Linear(features, hidden), nn.Linear(hidden, keys - 1, bias=False)
+            self.key = nn.Sequential(nn.LayerNorm(features), inner, nn.GELU(), outer)
         self.log_ridge = nn.Parameter(torch.zeros(()))
         # One-hot regression gives scores near 0 and 1: start with differences a softmax can feel.
         self.log_scale = nn.Parameter(torch.tensor(1.5))
 
     def initial_state(self, batch: int) -> State:
         """Empty sums: A [B, K, K], C [B, K, N]."""
-        K, zero = self.key.out_features + 1, self.log_ridge.new_zeros
-        return {"A": zero(batch, K, K), "C": zero(batch, K, self.n_classes)}
+        zero = self.log_ridge.new_zeros
+        return {"A": zero(batch, self.keys, self.keys), "C": zero(batch, self.keys, self.n_classes)}
 
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Add demos with features f [B, T, F] and labels y [B, T] to the sums."""

@@ -36,12 +36,12 @@ def samplers(recipe: Recipe) -> tuple[StreamSampler, StreamSampler]:
 
 
 def _fitting(streams: StreamConfig | RandomShapes, sets: list[ImageSet]) -> StreamConfig | RandomShapes:
-    """The streams, with no more classes than the smallest set has: mini-ImageNet validates with 16."""
+    """Validation streams: all shots, and no more classes than the smallest set has (mini-ImageNet: 16)."""
     fewest = min(s.n_classes for s in sets)
     fitting = replace(streams, pool_classes=min(streams.pool_classes, fewest))
     if isinstance(fitting, RandomShapes):
         return replace(fitting, n_outputs=min(fitting.n_outputs, fewest))
-    return fitting
+    return replace(fitting, fewest_shots=None)
 
 
 def _classes(images: ImageSet, lo: int, hi: int) -> ImageSet:
