@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -49,6 +50,8 @@ class Learner(nn.Module):
         self.input, self.layers = build_body(config, self.encoder)
         with torch.no_grad():
             self.input.weight[:, -N - 1 :] *= config.label_scale
+        # Layers behind the last one with a state do nothing for demos: `learn` leaves them out.
+        self._remembering = 1 + max(i for i, x in enumerate(self._stack()) if x.initial_state(1))
         self.head = nn.Linear(config.model_width, N)
         self.readout = (
             RidgeReadout(
@@ -99,7 +102,7 @@ class Learner(nn.Module):
 
     def learn_features(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
         """`learn` on features f [B, T, F] that `encode` made before."""
-        return self.run_features(f, y, state)[1]
+        return self._show(f, y, state, self._remembering)[1]
 
     def run_features(self, f: Tensor, y: Tensor, state: LearnerState) -> tuple[Tensor, LearnerState]:
         """Show demos and return the body's logits [B, T, N] at every one of them, beside the new state.
@@ -107,21 +110,8 @@ class Learner(nn.Module):
         With delayed labels the logits at step t are predictions of y_t; with synchronous labels, where y_t is
         part of the input, they mean little.
         """
-        self._check_features(f, state)
-        self._check_labels(y, f.shape[:-1])
-        tensors: dict[str, Tensor] = {}
-        shown = y
-        if self.config.labels == "delayed":
-            shown = torch.cat([state.tensors["delayed.label"][:, None], y[:, :-1]], dim=1)
-            tensors["delayed.label"] = y[:, -1]
-        h = self._embed(f, shown)
-        for i, layer in enumerate(self._stack()):
-            h, new = layer(h, state.part(str(i)))
-            tensors |= {f"{i}.{name}": t for name, t in new.items()}
-        if self.readout is not None:
-            new = self.readout.learn(f, y, state.part("readout"))
-            tensors |= {f"readout.{name}": t for name, t in new.items()}
-        return self.head(h), LearnerState(tensors)
+        h, new = self._show(f, y, state, len(self.layers))
+        return self.head(h), new
 
     def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
@@ -195,6 +185,24 @@ class Learner(nn.Module):
             reason = str(error).splitlines()[0]
             raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
         return learner.eval()
+
+    def _show(self, f: Tensor, y: Tensor, state: LearnerState, depth: int) -> tuple[Tensor, LearnerState]:
+        """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state."""
+        self._check_features(f, state)
+        self._check_labels(y, f.shape[:-1])
+        tensors: dict[str, Tensor] = {}
+        shown = y
+        if self.config.labels == "delayed":
+            shown = torch.cat([state.tensors["delayed.label"][:, None], y[:, :-1]], dim=1)
+            tensors["delayed.label"] = y[:, -1]
+        h = self._embed(f, shown)
+        for i, layer in enumerate(islice(self._stack(), depth)):
+            h, new = layer(h, state.part(str(i)))
+            tensors |= {f"{i}.{name}": t for name, t in new.items()}
+        if self.readout is not None:
+            new = self.readout.learn(f, y, state.part("readout"))
+            tensors |= {f"readout.{name}": t for name, t in new.items()}
+        return h, LearnerState(tensors)
 
     def _stack(self) -> Iterator[Layer]:
         """The layers, typed as what they are: nn.ModuleList only knows modules."""
