@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from autocl.data.readers.archive import extract
 from autocl.data.readers.block import Block, Raw, damaged, reading
+from autocl.data.readers.npz import npz_rows
 from autocl.data.readers.pickles import StoredArray, read_pickle
 
 _PIXELS = 3 * 32 * 32
 _BLOCK = 1000
+_PART = 64
 _KIND = "a CIFAR archive"
 
 
@@ -75,11 +77,19 @@ def read_cifar100_part(path: Path, split: str, names: tuple[str, ...]) -> Raw:
     kind = "a part of CIFAR-100 as npz"
 
     def blocks() -> Iterator[Block]:
-        with reading(path, kind), np.load(path, allow_pickle=False) as archive:
-            chosen = archive["official_train"] == (split == "train")
-            images, labels = archive["x"][chosen], archive["fine"][chosen].astype(np.int64)
-        if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or labels.max() >= len(names):
-            raise damaged(path, kind, f"images {images.dtype} {list(images.shape)}")
-        yield images, labels
+        with reading(path, kind):
+            with np.load(path, allow_pickle=False) as archive:
+                chosen, labels = archive["official_train"] == (split == "train"), archive["fine"]
+            if labels.shape != chosen.shape or labels.max() >= len(names):
+                raise damaged(path, kind, f"{list(labels.shape)} labels up to {labels.max()}")
+            at = 0
+            for images in npz_rows(path, "x", _PART):
+                if images.shape[1:] != (32, 32, 3):
+                    raise damaged(path, kind, f"images of shape {list(images.shape[1:])}")
+                here = slice(at, at + len(images))
+                yield images[chosen[here]], labels[here][chosen[here]].astype(np.int64)
+                at += len(images)
+            if at != len(labels):
+                raise damaged(path, kind, f"{at} images for {len(labels)} labels")
 
     return Raw(classes=names, blocks=blocks())

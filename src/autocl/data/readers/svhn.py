@@ -7,9 +7,11 @@ import numpy as np
 import scipy.io
 
 from autocl.data.readers.block import Block, Raw, damaged, reading
+from autocl.data.readers.npz import npz_rows
 
 _DIGITS = tuple("0123456789")
 _BLOCK = 1000
+_PART = 64
 
 
 def read_svhn(path: Path) -> Raw:
@@ -35,10 +37,18 @@ def read_svhn_part(path: Path) -> Raw:
     kind = "a part of SVHN as npz"
 
     def blocks() -> Iterator[Block]:
-        with reading(path, kind), np.load(path, allow_pickle=False) as archive:
-            images, labels = archive["x"], archive["y"].astype(np.int64)
-        if images.dtype != np.uint8 or images.shape != (len(labels), 32, 32, 3) or labels.max() > 9:
-            raise damaged(path, kind, f"x is {images.dtype} {list(images.shape)} for {len(labels)} labels")
-        yield images, labels
+        with reading(path, kind):
+            with np.load(path, allow_pickle=False) as archive:
+                labels = archive["y"].astype(np.int64)
+            if labels.ndim != 1 or labels.max() > 9:
+                raise damaged(path, kind, f"{list(labels.shape)} labels up to {labels.max()}")
+            at = 0
+            for images in npz_rows(path, "x", _PART):
+                if images.shape[1:] != (32, 32, 3) or at + len(images) > len(labels):
+                    raise damaged(path, kind, f"images {list(images.shape)} for {len(labels)} labels")
+                yield images, labels[at : at + len(images)]
+                at += len(images)
+            if at != len(labels):
+                raise damaged(path, kind, f"{at} images for {len(labels)} labels")
 
     return Raw(classes=_DIGITS, blocks=blocks())
