@@ -14,6 +14,7 @@ COMMANDS = {
     "bench": "autocl.evaluation.commands:bench_main",
     "zoo": "autocl.zoo.commands:main",
     "data": "autocl.data.commands:main",
+    "completion": "autocl.completion:main",
 }
 """Where the function of each command is; it takes the arguments behind the command."""
 
@@ -21,12 +22,13 @@ HELP = f"""autocl {__version__}: continual learning that is learned, not hand-cr
 
 usage: autocl COMMAND [options]       autocl COMMAND --help says more, with examples
 
-  demo    digits learned two at a time, beside Adam, EWC and nearest mean; makes a page
-  train   meta-train a continual learner from a recipe; resume, scale out
-  eval    take a learner through tasks made of your own folders of images
-  bench   every table and figure of the paper, its numbers beside ours
-  zoo     the learners that ship with the package, and their model cards
-  data    list, get, check and show image sets
+  demo        digits learned two at a time, beside Adam, EWC and nearest mean; makes a page
+  train       meta-train a continual learner from a recipe; resume, scale out
+  eval        take a learner through tasks made of your own folders of images
+  bench       every table and figure of the paper, its numbers beside ours
+  zoo         the learners that ship with the package, and their model cards
+  data        list, get, check and show image sets
+  completion  a script with which bash or zsh completes all of this
 
   --debug     show the traceback of an error       --version     print the version
 """
