@@ -49,7 +49,8 @@ def bench(
 ) -> None:
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
 
-    Tables: two-task, two-task-ood, split-mnist, shots, meta-validation, split-omniglot, diverse, vit.
+    Tables: two-task, two-task-ood, split-mnist, shots, meta-validation, split-omniglot, diverse, vit,
+    shapes.
     Figures: emergence (from --run), weights. "all" is everything. OUT/report.html shows all that was ever
     measured into OUT; it is not measured again unless the learner, the data, an option or autocl changed.
 

@@ -155,4 +155,5 @@ TABLES: dict[str, dict[str, Row]] = {
     "split-omniglot": SPLIT_OMNIGLOT,
     "diverse": DIVERSE,
     "vit": VIT,
+    "shapes": {},  # ours
 }
