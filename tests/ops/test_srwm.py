@@ -79,6 +79,22 @@ def test_cpu_equals_naive_in_float32(D, T):
     assert_same(run("cpu", u, W), run("naive", u, W), 2e-4)
 
 
+@pytest.mark.parametrize(("B", "H", "D", "rates"), [(1, 1, 16, 4), (1, 3, 6, 4), (3, 1, 3, 1), (1, 5, 8, 1)])
+def test_sizes_that_fill_no_register_equal_naive_in_float32(B, H, D, rates):
+    u, W = make(B, H, 9, D, rates, dtype=torch.float32)
+    assert_same(run("cpu", u * 0.5, W), run("naive", u * 0.5, W), 2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_outside_autograd_the_same_bits(dtype):
+    """There the kernel keeps nothing for a backward pass."""
+    u, W = make(2, 3, 11, 5, dtype=dtype)
+    kept = run("cpu", u, W)
+    y, W_final = srwm(u, W, backend="cpu")
+    assert torch.equal(y, kept["y"])
+    assert torch.equal(W_final, kept["W_final"])
+
+
 @pytest.mark.parametrize("backend", FAST_BACKENDS)
 def test_one_shared_learning_rate(backend):
     u, W = make(2, 2, 9, 6, rates=1)

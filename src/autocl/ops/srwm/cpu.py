@@ -7,17 +7,26 @@ The operators are registered with `torch.library`, with shape functions and an a
 import torch
 from torch import Tensor
 
-from autocl.ops.threads import in_threads, items
+from autocl.ops.srwm.padding import crop, group_size, pad, padded_size
+from autocl.ops.threads import in_threads
+
+
+def _run(u: Tensor, W: Tensor, kept_steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """y, W_final, and as many steps as told of act = [φ(q); φ(k); σ(β)] and delta = W(φ(q) − φ(k))."""
+    from autocl.ops.srwm.kernel import forward_kernel  # imports numba: only when first used
+
+    T, D = u.shape[2:]
+    act, delta = _kept(u, kept_steps)
+    group = act.shape[-1]
+    u_wide, W_wide = pad(u, group), pad(W, group, matrix=True)
+    y, W_final = torch.empty_like(u_wide), torch.empty_like(W_wide)
+    run = forward_kernel(D, W.shape[2] - 3 * D, str(u.dtype))
+    in_threads(run, T * group, *(x.numpy() for x in (act, delta, u_wide, W_wide, y, W_final)))
+    return crop(y, u.shape), crop(W_final, W.shape, matrix=True), act, delta
 
 
 def _forward(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """y, W_final, act = [φ(q); φ(k); σ(β)] and delta = W(φ(q) − φ(k)) of every step."""
-    from autocl.ops.srwm.kernel import forward_kernel  # imports numba: only when first used
-
-    y, W_final, act, delta = _shapes(u, W)
-    run = forward_kernel(u.shape[-1], act.shape[-1] - 2 * u.shape[-1], str(u.dtype))
-    in_threads(run, u.shape[2], *(items(x) for x in (u, W, y, act, delta, W_final)))
-    return y, W_final, act, delta
+    return _run(u, W, u.shape[2])
 
 
 srwm_forward = torch.library.custom_op("autocl::srwm_forward", _forward, mutates_args=())
@@ -30,22 +39,28 @@ def srwm_backward(
     """Gradients of u and of the initial W, from those of y and of the final W."""
     from autocl.ops.srwm.kernel import backward_kernel
 
-    du, dW = u.new_empty(u.shape), W_final.new_empty(W_final.shape)
-    run = backward_kernel(u.shape[-1], act.shape[-1] - 2 * u.shape[-1], str(u.dtype))
-    in_threads(run, u.shape[2], *(items(x) for x in (u, W_final, act, delta, dy, dW_final, du, dW)))
-    return du, dW
+    T, D = u.shape[2:]
+    group = act.shape[-1]
+    sequences = [pad(x, group) for x in (u, dy)]
+    matrices = [pad(x, group, matrix=True) for x in (W_final, dW_final)]
+    du, dW = torch.empty_like(sequences[0]), torch.empty_like(matrices[0])
+    arrays = (act, delta, sequences[0], matrices[0], sequences[1], matrices[1], du, dW)
+    run = backward_kernel(D, W_final.shape[2] - 3 * D, str(u.dtype))
+    in_threads(run, T * group, *(x.numpy() for x in arrays))
+    return crop(du, u.shape), crop(dW, W_final.shape, matrix=True)
+
+
+def _kept(u: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Empty act [N/L, steps, 2P+4, L] and delta [N/L, steps, 3P+4, L], in the kernels' groups of L items."""
+    group = group_size(u.dtype.itemsize)
+    N, _, P = padded_size(u.shape, group, matrix=False)
+    act = u.new_empty(N // group, steps, 2 * P + 4, group)
+    return act, u.new_empty(N // group, steps, 3 * P + 4, group)
 
 
 def _shapes(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Empty outputs of the forward operator; also its shape function."""
-    B, H, T, D = u.shape
-    R = W.shape[2]
-    return (
-        u.new_empty(B, H, T, D),
-        u.new_empty(B, H, R, D),
-        u.new_empty(B, H, T, R - D),
-        u.new_empty(B, H, T, R),
-    )
+    """Empty outputs of the forward operator: its shape function."""
+    return u.new_empty(u.shape), W.new_empty(W.shape), *_kept(u, u.shape[2])
 
 
 srwm_forward.register_fake(_shapes)
@@ -75,7 +90,8 @@ srwm_forward.register_autograd(_gradient, setup_context=_save)
 def srwm_cpu(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     """u [B, H, T, D], W [B, H, R, D] -> y [B, H, T, D], final W [B, H, R, D]."""
     differentiated = torch.is_grad_enabled() and (u.requires_grad or W.requires_grad)
-    # Outside autograd and tracing the dispatcher has nothing to do, and would double the time of one step.
-    run = srwm_forward if differentiated or torch.compiler.is_compiling() else _forward
-    y, W_final, _, _ = run(u, W)
+    if differentiated or torch.compiler.is_compiling():
+        y, W_final, _, _ = srwm_forward(u, W)
+    else:  # the dispatcher has nothing to do and would double the time of one step; nothing need be kept
+        y, W_final, _, _ = _run(u, W, 1)
     return y, W_final

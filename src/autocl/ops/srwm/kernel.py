@@ -1,335 +1,321 @@
-"""numba kernels of the SRWM recurrence: one sequential pass per (stream, head), no W_t ever stored.
+"""numba kernels of the SRWM recurrence: one sequential pass per group of items, no W_t ever stored.
 
-A kernel is specialised to the head size and the dtype, so that the loops over D unroll completely and the
-loops over the R rows become vector instructions. W is kept transposed ([D, RP], RP = R rounded up to a
-multiple of 8) for the same reason. A step's rank-one update is fused with the next step's read, which
-halves the traffic on W. See README.md for the equations.
+An item is one head of one stream. Legend: D = head size, P = D rounded up to a multiple of 4, C = P / 4,
+R = 3P + 4 rows in blocks y, q, k, β; L items form a group, V = 4L lanes make a register (see lanes.py).
+
+A register holds one column of four consecutive rows of the L items: a vector over the rows is [R/4, 4, L], a
+matrix is [R/4, P, 4, L], and what belongs to a column is spread over the four quarters. So no product needs a
+sum within a register, except one per column and pass, and W and its gradient of a group stay in the L1 cache
+(27 KB for four items of head size 16 would not, beside everything else). A step's rank-one update is fused
+with the next step's read, which halves the traffic on W. README.md has the equations.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 
-# Reassociation and contraction are what vectorising a sum needs; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz"}
+from autocl.ops.srwm.lanes import (
+    exp,
+    fold,
+    gather,
+    larger,
+    largest,
+    load,
+    scatter,
+    splat,
+    spread,
+    store,
+    total,
+    transpose,
+)
+from autocl.ops.srwm.padding import group_size
+
+# Multiply and add may become one instruction; nothing else about the arithmetic is left to the compiler.
+FAST = {"contract"}
 
 DTYPES: dict[str, Any] = {"torch.float32": np.float32, "torch.float64": np.float64}
 
 Kernel = Callable[..., None]
 
 
-class Exp(NamedTuple):
-    """Constants of a vectorisable e^x: 2^n by its bits times 2^f, |f| <= 1/2, by a Taylor polynomial.
-
-    libm's exp is a scalar call and would cost more than all matrix products of a step. The kernels write
-    the loop out, because numba cannot cache on disk a kernel that calls another one through a closure.
-    """
-
-    integer: Any
-    shift: int
-    bias: int
-    lowest: float
-    coefficients: tuple[float, ...]
-    """ln(2)^i / i!: the first omitted term is below half an ulp."""
-    log2e: float
-    ln2_high: float
-    """ln 2 in two parts keeps the reduced argument exact."""
-    ln2_low: float
+@numba.njit(fastmath=FAST, error_model="numpy")
+def enter(W, first, P, R, V, M):
+    """Lay out the matrices W [N, R, P] of the group from item `first` on as M [R/4, P, V]."""
+    base = first * R * P
+    for r in range(0, R, 4):
+        for j in range(0, P, 4):
+            at = base + r * P + j
+            a, b = gather(W, at, R * P), gather(W, at + P, R * P)
+            c, d = gather(W, at + 2 * P, R * P), gather(W, at + 3 * P, R * P)
+            columns = transpose(a, b, c, d)
+            to = (r // 4 * P + j) * V
+            for i in range(4):
+                store(M, to + i * V, columns[i])
 
 
-def exp_constants(dtype: Any) -> Exp:
-    """Constants for float32 or float64; arguments are never positive where this is used."""
-    single = dtype is np.float32
-    high = 0.693359375 if single else 0.69314718036912381649
-    return Exp(
-        integer=np.int32 if single else np.int64,
-        shift=23 if single else 52,
-        bias=127 if single else 1023,
-        lowest=dtype(-87.0 if single else -708.0),
-        coefficients=tuple(dtype(math.log(2.0) ** i / math.factorial(i)) for i in range(8 if single else 14)),
-        log2e=dtype(1.0 / math.log(2.0)),
-        ln2_high=dtype(high),
-        ln2_low=dtype(math.log(2.0) - high),
-    )
-
-
-class Sizes(NamedTuple):
-    """Compile-time sizes of a kernel: rows and columns padded so that all inner loops are full vectors."""
-
-    R: int
-    RP: int
-    DP: int
-    JB: int
-    """Columns handled in one pass over the rows: few enough that LLVM unrolls the loop over them."""
-
-
-def sizes(D: int, rates: int) -> Sizes:
-    """Pad rows to a multiple of 8, columns to a multiple of 4 or, above head size 16, of 16."""
-    R = 3 * D + rates
-    DP = -(-D // 4) * 4 if D <= 16 else -(-D // 16) * 16
-    return Sizes(R=R, RP=-(-R // 8) * 8, DP=DP, JB=min(DP, 16))
+@numba.njit(fastmath=FAST, error_model="numpy")
+def leave(M, first, P, R, V, W):
+    """The inverse of enter."""
+    base = first * R * P
+    for r in range(0, R, 4):
+        for j in range(0, P, 4):
+            at = (r // 4 * P + j) * V
+            rows = transpose(load(M, at), load(M, at + V), load(M, at + 2 * V), load(M, at + 3 * V))
+            for i in range(4):
+                scatter(W, base + (r + i) * P + j, R * P, rows[i])
 
 
 @cache
 def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
-    """Forward pass over items lo..hi of N = batch x heads, specialised to (D, rates, precision).
+    """Forward pass over groups lo..hi, specialised to (D, rates, precision).
 
-    The returned function takes (lo, hi, u [N,T,D], W [N,R,D], y [N,T,D], act [N,T,2D+rates], delta [N,T,R],
-    W_final [N,R,D]) and fills everything after W. act holds φ(q), φ(k) and the learning rates σ(β).
+    The returned function takes (lo, hi, act [N/L, K, 2P+4, L], delta [N/L, K, R, L], u [N, T, P],
+    W [N, R, P], y [N, T, P], W_final [N, R, P]) and fills all but u and W. act holds φ(q), φ(k) and the
+    learning rates σ(β). K is T, or 1 where nothing is kept for a backward pass.
     """
     dtype = DTYPES[precision]
-    R, RP, DP, JB = sizes(D, rates)
-    A = 2 * D + rates
-    integer, shift, bias, lowest, coefficients, log2e, ln2_high, ln2_low = exp_constants(dtype)
-    degree = len(coefficients) - 1
-    zero, half, one = dtype(0.0), dtype(0.5), dtype(1.0)
+    L = group_size(np.dtype(dtype).itemsize)
+    C, V = -(-D // 4), 4 * L
+    P, R = 4 * C, 12 * C + 4
+    A = 2 * P + 4
+    zero, one, least = dtype(0.0), dtype(1.0), dtype(-1e30)
 
     @numba.njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
-    def run(lo, hi, u, W, y, act, delta, W_final):
-        T = u.shape[1]
-        Wt = np.zeros(DP * RP, dtype)
-        z = np.zeros(RP, dtype)
-        s = np.zeros(RP, dtype)
-        diff = np.zeros(DP, dtype)
-        key = np.zeros(DP, dtype)
-        now = np.zeros(DP, dtype)
-        top = np.zeros(2 * D, dtype)
-        e = np.zeros(A, dtype)
-        bits = np.zeros(A, integer)
-        power = bits.view(dtype)
-        for n in range(lo, hi):
-            for r in range(R):
-                for j in range(D):
-                    Wt[j * RP + r] = W[n, r, j]
-            for r in range(RP):
-                s[r] = zero
+    def run(lo, hi, act, delta, u, W, y, W_final):
+        T, K = u.shape[1], act.shape[1]
+        act, delta, u, y = act.reshape(-1), delta.reshape(-1), u.reshape(-1), y.reshape(-1)
+        W, W_final = W.reshape(-1), W_final.reshape(-1)
+        M = np.empty(R * P * L, dtype)
+        z = np.empty(R * L, dtype)
+        s = np.empty(R * L, dtype)
+        key = np.zeros(P * L, dtype)
+        x = np.empty(P * L, dtype)
+        now = np.empty(P * L, dtype)
+        for group in range(lo, hi):
+            n = group * L
+            enter(W, n, P, R, V, M)
+            s[:] = zero
             for t in range(T + 1):
-                # The update of step t - 1 (none at t = 0) and the read of step t, in one pass over W.
-                for j in range(D):
-                    now[j] = u[n, min(t, T - 1), j]
-                for r in range(RP):
-                    z[r] = zero
-                for o in range(0, DP, JB):
-                    for r in range(RP):
-                        acc = z[r]
-                        step = s[r]
-                        for j in range(JB):
-                            w = Wt[(o + j) * RP + r] + step * key[o + j]
-                            Wt[(o + j) * RP + r] = w
-                            acc += w * now[o + j]
-                        z[r] = acc
+                # The update of step t - 1 (none at t = 0) and the read of step t, in one pass over W: first
+                # the β rows, then four rows of each of y, q and k, which share the loads of key and input.
+                at = (n * T + min(t, T - 1)) * P
+                for j in range(0, P, 4):
+                    store(now, j * L, gather(u, at + j, T * P))
+                s0, z0 = load(s, 3 * C * V), splat(zero)
+                for j in range(P):
+                    w0 = load(M, (3 * C * P + j) * V) + s0 * spread(key, j * L)
+                    store(M, (3 * C * P + j) * V, w0)
+                    z0 = z0 + w0 * spread(now, j * L)
+                store(z, 3 * C * V, z0)
+                for i in range(C):
+                    s0, s1, s2 = load(s, i * V), load(s, (C + i) * V), load(s, (2 * C + i) * V)
+                    z0 = z1 = z2 = splat(zero)
+                    for j in range(P):
+                        k, v = spread(key, j * L), spread(now, j * L)
+                        m0, m1, m2 = (i * P + j) * V, ((C + i) * P + j) * V, ((2 * C + i) * P + j) * V
+                        w0 = load(M, m0) + s0 * k
+                        w1 = load(M, m1) + s1 * k
+                        w2 = load(M, m2) + s2 * k
+                        store(M, m0, w0)
+                        store(M, m1, w1)
+                        store(M, m2, w2)
+                        z0 = z0 + w0 * v
+                        z1 = z1 + w1 * v
+                        z2 = z2 + w2 * v
+                    store(z, i * V, z0)
+                    store(z, (C + i) * V, z1)
+                    store(z, (2 * C + i) * V, z2)
                 if t == T:
                     break
-                for i in range(D):
-                    y[n, t, i] = z[i]
+                for j in range(0, P, 4):
+                    scatter(y, at + j, T * P, load(z, j * L))
 
-                # The two maxima, side by side, by halving: a running maximum would not vectorise.
-                for i in range(2 * D):
-                    top[i] = z[D + i]
-                m = D
-                while m > 1:
-                    h = (m + 1) // 2
-                    for i in range(m - h):
-                        top[i] = max(top[i], top[i + h])
-                        top[D + i] = max(top[D + i], top[D + i + h])
-                    m = h
-                top_q, top_k = top[0], top[D]
-                for i in range(D):
-                    e[i] = z[D + i] - top_q
-                    e[D + i] = z[2 * D + i] - top_k
-                for i in range(rates):
-                    e[2 * D + i] = -abs(z[3 * D + i])
-                for i in range(A):
-                    a = max(e[i], lowest)
-                    whole = np.floor(a * log2e + half)
-                    f = ((a - whole * ln2_high) - whole * ln2_low) * log2e
-                    g = coefficients[degree]
-                    for j in range(degree - 1, -1, -1):
-                        g = g * f + coefficients[j]
-                    e[i] = g
-                    bits[i] = (integer(whole) + bias) << shift
-                for i in range(A):
-                    e[i] *= power[i]
+                # Both softmaxes; where D is no multiple of 4 the rows that pad it get no weight.
+                at = (group * K + min(t, K - 1)) * A * L
+                for b in range(2):
+                    o, to = (b + 1) * P * L, at + b * P * L
+                    for i in range(D * L, P * L):
+                        z[o + i] = least
+                    top = load(z, o)
+                    for i in range(V, P * L, V):
+                        top = larger(top, load(z, o + i))
+                    top = largest(top)
+                    mass = splat(zero)
+                    for i in range(0, P * L, V):
+                        g = exp(load(z, o + i) - top)
+                        store(z, o + i, g)
+                        mass = mass + g
+                    scale = splat(one) / total(mass)
+                    for i in range(D * L, P * L):
+                        z[o + i] = zero
+                    for i in range(0, P * L, V):
+                        store(act, to + i, load(z, o + i) * scale)
+                g = exp(splat(zero) - load(z, 3 * P * L))
+                store(act, at + 2 * P * L, splat(one) / (splat(one) + g))
+                for i in range(0, P * L, V):
+                    k = load(act, at + P * L + i)
+                    store(key, i, k)
+                    store(x, i, load(act, at + i) - k)
 
-                sum_q = zero
-                sum_k = zero
-                for i in range(D):
-                    sum_q += e[i]
-                    sum_k += e[D + i]
-                sum_q = one / sum_q
-                sum_k = one / sum_k
-                for i in range(D):
-                    e[i] *= sum_q
-                    e[D + i] *= sum_k
-                for i in range(2 * D, A):
-                    g = one / (one + e[i])
-                    e[i] = g if z[D + i] >= zero else e[i] * g
-                for i in range(D):
-                    key[i] = e[D + i]
-                    diff[i] = e[i] - e[D + i]
-                for i in range(A):
-                    act[n, t, i] = e[i]
-
-                for r in range(RP):
-                    z[r] = zero
-                for o in range(0, DP, JB):
-                    for r in range(RP):
-                        acc = z[r]
-                        for j in range(JB):
-                            acc += Wt[(o + j) * RP + r] * diff[o + j]
-                        z[r] = acc
-                for r in range(R):
-                    delta[n, t, r] = z[r]
-                for i in range(3):
-                    g = e[2 * D + min(i, rates - 1)]
-                    for r in range(i * D, i * D + D):
-                        s[r] = z[r] * g
-                for r in range(3 * D, R):
-                    s[r] = z[r] * e[A - 1]
-            for r in range(R):
-                for j in range(D):
-                    W_final[n, r, j] = Wt[j * RP + r]
+                to = (group * K + min(t, K - 1)) * R * L
+                at += 2 * P * L
+                d0 = splat(zero)
+                for j in range(P):
+                    d0 = d0 + load(M, (3 * C * P + j) * V) * spread(x, j * L)
+                store(delta, to + 3 * C * V, d0)
+                store(s, 3 * C * V, d0 * spread(act, at + (rates - 1) * L))
+                b0 = spread(act, at)
+                b1, b2 = spread(act, at + min(1, rates - 1) * L), spread(act, at + min(2, rates - 1) * L)
+                for i in range(C):
+                    d0 = d1 = d2 = splat(zero)
+                    for j in range(P):
+                        v = spread(x, j * L)
+                        d0 = d0 + load(M, (i * P + j) * V) * v
+                        d1 = d1 + load(M, ((C + i) * P + j) * V) * v
+                        d2 = d2 + load(M, ((2 * C + i) * P + j) * V) * v
+                    store(delta, to + i * V, d0)
+                    store(delta, to + (C + i) * V, d1)
+                    store(delta, to + (2 * C + i) * V, d2)
+                    store(s, i * V, d0 * b0)
+                    store(s, (C + i) * V, d1 * b1)
+                    store(s, (2 * C + i) * V, d2 * b2)
+            leave(M, n, P, R, V, W_final)
 
     return run
 
 
 @cache
 def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
-    """Backward pass over items lo..hi, walking t downwards and rebuilding W_{t-1} from W_t.
+    """Backward pass over groups lo..hi, walking t downwards and rebuilding W_{t-1} from W_t.
 
-    The returned function takes (lo, hi, u, W_final, act, delta, dy [N,T,D], dW_final [N,R,D], du [N,T,D],
-    dW [N,R,D]) and fills the last two.
+    The returned function takes (lo, hi, act, delta, u, W_final, dy [N, T, P], dW_final [N, R, P],
+    du [N, T, P], dW [N, R, P]) and fills the last two.
     """
     dtype = DTYPES[precision]
-    R, RP, DP, JB = sizes(D, rates)
+    L = group_size(np.dtype(dtype).itemsize)
+    C, V = -(-D // 4), 4 * L
+    P, R = 4 * C, 12 * C + 4
+    A = 2 * P + 4
     zero, one = dtype(0.0), dtype(1.0)
 
     @numba.njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
-    def run(lo, hi, u, W_final, act, delta, dy, dW_final, du, dW):
+    def run(lo, hi, act, delta, u, W_final, dy, dW_final, du, dW):
         T = u.shape[1]
-        Wt = np.zeros(DP * RP, dtype)
-        G = np.zeros(DP * RP, dtype)
-        rate = np.zeros(RP, dtype)
-        d = np.zeros(RP, dtype)
-        s = np.zeros(RP, dtype)
-        ds = np.zeros(RP, dtype)
-        ddelta = np.zeros(RP, dtype)
-        dz = np.zeros(RP, dtype)
-        query = np.zeros(DP, dtype)
-        key = np.zeros(DP, dtype)
-        now = np.zeros(DP, dtype)
-        dquery = np.zeros(DP, dtype)
-        dkey = np.zeros(DP, dtype)
-        dnow = np.zeros(DP, dtype)
-        for n in range(lo, hi):
-            for r in range(R):
-                for j in range(D):
-                    Wt[j * RP + r] = W_final[n, r, j]
-                    G[j * RP + r] = dW_final[n, r, j]
+        act, delta = act.reshape(-1), delta.reshape(-1)
+        u, dy, du = u.reshape(-1), dy.reshape(-1), du.reshape(-1)
+        W_final, dW_final, dW = W_final.reshape(-1), dW_final.reshape(-1), dW.reshape(-1)
+        M = np.empty(R * P * L, dtype)
+        G = np.empty(R * P * L, dtype)
+        s = np.empty(R * L, dtype)
+        ddelta = np.empty(R * L, dtype)
+        dz = np.empty(R * L, dtype)
+        x = np.empty(P * L, dtype)
+        now = np.empty(P * L, dtype)
+        for group in range(lo, hi):
+            n = group * L
+            enter(W_final, n, P, R, V, M)
+            enter(dW_final, n, P, R, V, G)
             for t in range(T - 1, -1, -1):
-                for j in range(D):
-                    query[j] = act[n, t, j]
-                    key[j] = act[n, t, D + j]
-                    now[j] = u[n, t, j]
-                for i in range(3):
-                    g = act[n, t, 2 * D + min(i, rates - 1)]
-                    for r in range(i * D, i * D + D):
-                        rate[r] = g
-                g = act[n, t, 2 * D + rates - 1]
-                for r in range(3 * D, R):
-                    rate[r] = g
-                for r in range(R):
-                    d[r] = delta[n, t, r]
-                for r in range(RP):
-                    s[r] = d[r] * rate[r]
-                    ds[r] = zero
-                for o in range(0, DP, JB):
-                    for r in range(RP):
-                        acc = ds[r]
-                        for j in range(JB):
-                            acc += G[(o + j) * RP + r] * key[o + j]
-                        ds[r] = acc
-                for r in range(RP):
-                    ddelta[r] = ds[r] * rate[r]
+                query = (group * T + t) * A * L
+                key, rate = query + P * L, query + 2 * P * L
+                to = (group * T + t) * R * L
+                at = (n * T + t) * P
+                b0, b3 = spread(act, rate), spread(act, rate + (rates - 1) * L)
+                b1, b2 = spread(act, rate + min(1, rates - 1) * L), spread(act, rate + min(2, rates - 1) * L)
+                db0 = db1 = db2 = ds0 = splat(zero)
+                for j in range(P):
+                    ds0 = ds0 + load(G, (3 * C * P + j) * V) * spread(act, key + j * L)
+                d0 = load(delta, to + 3 * C * V)
+                db3 = ds0 * d0
+                store(s, 3 * C * V, d0 * b3)
+                store(ddelta, 3 * C * V, ds0 * b3)
+                for i in range(C):
+                    ds0 = ds1 = ds2 = splat(zero)
+                    for j in range(P):
+                        k = spread(act, key + j * L)
+                        ds0 = ds0 + load(G, (i * P + j) * V) * k
+                        ds1 = ds1 + load(G, ((C + i) * P + j) * V) * k
+                        ds2 = ds2 + load(G, ((2 * C + i) * P + j) * V) * k
+                    d0, d1 = load(delta, to + i * V), load(delta, to + (C + i) * V)
+                    d2 = load(delta, to + (2 * C + i) * V)
+                    store(s, i * V, d0 * b0)
+                    store(s, (C + i) * V, d1 * b1)
+                    store(s, (2 * C + i) * V, d2 * b2)
+                    store(ddelta, i * V, ds0 * b0)
+                    store(ddelta, (C + i) * V, ds1 * b1)
+                    store(ddelta, (2 * C + i) * V, ds2 * b2)
+                    db0 = db0 + ds0 * d0
+                    db1 = db1 + ds1 * d1
+                    db2 = db2 + ds2 * d2
+                if rates == 1:
+                    db0 = db0 + db1 + db2 + db3
+                    db1 = db2 = db3 = splat(zero)
+                b0 = load(act, rate)
+                store(dz, 3 * C * V, fold(db0, db1, db2, db3) * b0 * (splat(one) - b0))
 
                 # W_{t-1}, and every product along the rows of G and W, in one pass over both; four columns
                 # at a time share the loads of s and ddelta.
-                for j in range(0, DP, 4):
-                    c0, c1, c2, c3 = j * RP, (j + 1) * RP, (j + 2) * RP, (j + 3) * RP
-                    k0, k1, k2, k3 = key[j], key[j + 1], key[j + 2], key[j + 3]
-                    gs0 = gs1 = gs2 = gs3 = zero
-                    wd0 = wd1 = wd2 = wd3 = zero
-                    for r in range(RP):
-                        sr, dr = s[r], ddelta[r]
-                        w0 = Wt[c0 + r] - sr * k0
-                        w1 = Wt[c1 + r] - sr * k1
-                        w2 = Wt[c2 + r] - sr * k2
-                        w3 = Wt[c3 + r] - sr * k3
-                        Wt[c0 + r], Wt[c1 + r], Wt[c2 + r], Wt[c3 + r] = w0, w1, w2, w3
-                        gs0 += G[c0 + r] * sr
-                        gs1 += G[c1 + r] * sr
-                        gs2 += G[c2 + r] * sr
-                        gs3 += G[c3 + r] * sr
-                        wd0 += w0 * dr
-                        wd1 += w1 * dr
-                        wd2 += w2 * dr
-                        wd3 += w3 * dr
-                    dquery[j], dquery[j + 1], dquery[j + 2], dquery[j + 3] = wd0, wd1, wd2, wd3
-                    dkey[j], dkey[j + 1] = gs0 - wd0, gs1 - wd1
-                    dkey[j + 2], dkey[j + 3] = gs2 - wd2, gs3 - wd3
+                dot_q = dot_k = splat(zero)
+                for j in range(0, P, 4):
+                    k0, k1 = spread(act, key + j * L), spread(act, key + (j + 1) * L)
+                    k2, k3 = spread(act, key + (j + 2) * L), spread(act, key + (j + 3) * L)
+                    gs0 = gs1 = gs2 = gs3 = splat(zero)
+                    wd0 = wd1 = wd2 = wd3 = splat(zero)
+                    for r in range(R // 4):
+                        sr, dr = load(s, r * V), load(ddelta, r * V)
+                        m = (r * P + j) * V
+                        w0 = load(M, m) - sr * k0
+                        store(M, m, w0)
+                        wd0 = wd0 + w0 * dr
+                        w1 = load(M, m + V) - sr * k1
+                        store(M, m + V, w1)
+                        wd1 = wd1 + w1 * dr
+                        w2 = load(M, m + 2 * V) - sr * k2
+                        store(M, m + 2 * V, w2)
+                        wd2 = wd2 + w2 * dr
+                        w3 = load(M, m + 3 * V) - sr * k3
+                        store(M, m + 3 * V, w3)
+                        wd3 = wd3 + w3 * dr
+                        gs0 = gs0 + load(G, m) * sr
+                        gs1 = gs1 + load(G, m + V) * sr
+                        gs2 = gs2 + load(G, m + 2 * V) * sr
+                        gs3 = gs3 + load(G, m + 3 * V) * sr
+                    dq = fold(wd0, wd1, wd2, wd3)
+                    dk = fold(gs0, gs1, gs2, gs3) - dq
+                    q, k = load(act, query + j * L), load(act, key + j * L)
+                    dot_q = dot_q + q * dq
+                    dot_k = dot_k + k * dk
+                    store(x, j * L, q - k)
+                    store(dz, (P + j) * L, dq)
+                    store(dz, (2 * P + j) * L, dk)
+                    store(dz, j * L, gather(dy, at + j, T * P))
+                    store(now, j * L, gather(u, at + j, T * P))
+                dot_q, dot_k = total(dot_q), total(dot_k)
+                for i in range(P * L, 2 * P * L, V):
+                    store(dz, i, (load(dz, i) - dot_q) * load(act, query + i - P * L))
+                    store(dz, P * L + i, (load(dz, P * L + i) - dot_k) * load(act, query + i))
 
-                dot_q = zero
-                dot_k = zero
-                for i in range(D):
-                    dot_q += query[i] * dquery[i]
-                    dot_k += key[i] * dkey[i]
-                for i in range(D):
-                    dz[i] = dy[n, t, i]
-                for i in range(D):
-                    dz[D + i] = query[i] * (dquery[i] - dot_q)
-                    dz[2 * D + i] = key[i] * (dkey[i] - dot_k)
-                for r in range(RP):
-                    d[r] *= ds[r]
-                for i in range(rates):
-                    dz[3 * D + i] = zero
-                for i in range(3):
-                    acc = zero
-                    for r in range(i * D, i * D + D):
-                        acc += d[r]
-                    dz[3 * D + min(i, rates - 1)] += acc
-                acc = zero
-                for r in range(3 * D, R):
-                    acc += d[r]
-                dz[R - 1] += acc
-                for i in range(rates):
-                    g = act[n, t, 2 * D + i]
-                    dz[3 * D + i] *= g * (one - g)
-
-                for j in range(0, DP, 4):
-                    c0, c1, c2, c3 = j * RP, (j + 1) * RP, (j + 2) * RP, (j + 3) * RP
-                    x0, x1 = query[j] - key[j], query[j + 1] - key[j + 1]
-                    x2, x3 = query[j + 2] - key[j + 2], query[j + 3] - key[j + 3]
-                    u0, u1, u2, u3 = now[j], now[j + 1], now[j + 2], now[j + 3]
-                    wz0 = wz1 = wz2 = wz3 = zero
-                    for r in range(RP):
-                        zr, dr = dz[r], ddelta[r]
-                        wz0 += Wt[c0 + r] * zr
-                        wz1 += Wt[c1 + r] * zr
-                        wz2 += Wt[c2 + r] * zr
-                        wz3 += Wt[c3 + r] * zr
-                        G[c0 + r] += dr * x0 + zr * u0
-                        G[c1 + r] += dr * x1 + zr * u1
-                        G[c2 + r] += dr * x2 + zr * u2
-                        G[c3 + r] += dr * x3 + zr * u3
-                    dnow[j], dnow[j + 1], dnow[j + 2], dnow[j + 3] = wz0, wz1, wz2, wz3
-                for j in range(D):
-                    du[n, t, j] = dnow[j]
-            for r in range(R):
-                for j in range(D):
-                    dW[n, r, j] = G[j * RP + r]
+                for j in range(0, P, 4):
+                    x0, x1 = spread(x, j * L), spread(x, (j + 1) * L)
+                    x2, x3 = spread(x, (j + 2) * L), spread(x, (j + 3) * L)
+                    u0, u1 = spread(now, j * L), spread(now, (j + 1) * L)
+                    u2, u3 = spread(now, (j + 2) * L), spread(now, (j + 3) * L)
+                    wz0 = wz1 = wz2 = wz3 = splat(zero)
+                    for r in range(R // 4):
+                        zr, dr = load(dz, r * V), load(ddelta, r * V)
+                        m = (r * P + j) * V
+                        wz0 = wz0 + load(M, m) * zr
+                        wz1 = wz1 + load(M, m + V) * zr
+                        wz2 = wz2 + load(M, m + 2 * V) * zr
+                        wz3 = wz3 + load(M, m + 3 * V) * zr
+                        store(G, m, load(G, m) + dr * x0 + zr * u0)
+                        store(G, m + V, load(G, m + V) + dr * x1 + zr * u1)
+                        store(G, m + 2 * V, load(G, m + 2 * V) + dr * x2 + zr * u2)
+                        store(G, m + 3 * V, load(G, m + 3 * V) + dr * x3 + zr * u3)
+                    scatter(du, at + j, T * P, fold(wz0, wz1, wz2, wz3))
+            leave(G, n, P, R, V, dW)
 
     return run
