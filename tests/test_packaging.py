@@ -1,0 +1,110 @@
+"""What ships: wheel and sdist hold the zoo, install where nothing is, run there, need what they say."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from autocl import zoo
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MODULES = {"scikit-learn": "sklearn", "pillow": "PIL"}
+"""How packages are imported that are not imported by their own name."""
+COMES_WITH = {"scipy": "scikit-learn", "llvmlite": "numba"}
+"""Modules that a dependency cannot be without."""
+
+
+def _names(requirements: Sequence[str]) -> set[str]:
+    return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}  # type: ignore[index]
+
+
+def _imported() -> set[str]:
+    found: set[str] = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"autocl"}
+
+
+def test_every_dependency_is_imported_somewhere() -> None:
+    unused = {MODULES.get(name, name) for name in _names(PROJECT["dependencies"])} - _imported()
+    assert not unused
+
+
+def test_everything_imported_is_a_dependency() -> None:
+    extras = PROJECT["optional-dependencies"]
+    needed = _names([*PROJECT["dependencies"], *extras["gpu"], *extras["tensorboard"]])
+    missing = _imported() - {MODULES.get(name, name) for name in needed} - set(COMES_WITH)
+    assert not missing
+    assert set(COMES_WITH.values()) <= _names(PROJECT["dependencies"])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist, made by the build backend in an environment of its own."""
+    folder = tmp_path_factory.mktemp("built")
+    python = _environment(folder / "builder")
+    got = _run(
+        [python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), "hatchling"], folder
+    )
+    if got.returncode:
+        pytest.skip(f"packages cannot be installed here: {got.stderr.strip().splitlines()[-1]}")
+    made = _run([python, "-m", "hatchling", "build", "-d", str(folder / "dist")], ROOT)
+    assert made.returncode == 0, made.stderr
+    return folder / "dist"
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_hold_the_zoo(built: Path) -> None:
+    files = {f"autocl/zoo/{name}.{kind}" for name in zoo.names() for kind in ("safetensors", "json", "md")}
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        assert files | {"autocl/py.typed", "autocl/demo/page.css"} <= set(archive.namelist())
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert {f"src/{file}" for file in files} | {"LICENSE", "constraints.txt", "pyproject.toml"} <= held
+    assert not [name for name in held if name.startswith(("runs", "results", "docs", ".venv"))]
+
+
+@pytest.mark.slow
+def test_wheel_runs_in_an_empty_environment_far_from_the_checkout(built: Path, tmp_path: Path) -> None:
+    python = _environment(tmp_path / "empty")
+    away = tmp_path / "away"
+    away.mkdir()
+    (wheel,) = built.glob("*.whl")
+    got = _run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel)], away)
+    assert got.returncode == 0, got.stderr
+    where = _run([python, "-c", "import autocl; print(autocl.__file__)"], away)
+    assert Path(where.stdout.strip()).is_relative_to(tmp_path / "empty"), where
+    autocl = str(Path(python).with_name("autocl"))
+    listed = _run([autocl, "zoo"], away)
+    assert all(name in listed.stdout for name in zoo.names()), listed
+    shown = _run([autocl, "demo", "--runs", "1", "--shots", "5"], away)
+    assert shown.returncode == 0, shown.stderr
+    assert "split-class" in shown.stdout
+    assert "split-class" in (away / "demo" / "index.html").read_text(encoding="utf-8")
+
+
+def _environment(folder: Path) -> str:
+    venv.create(folder, with_pip=True)
+    return str(folder / "bin" / "python")
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run it there, with nothing of this process' Python in the way."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    home = {} if "pip" in command else {"HOME": str(folder)}
+    return subprocess.run(command, cwd=folder, env=clean | home, capture_output=True, text=True)
