@@ -167,6 +167,17 @@ def test_without_acl_backward_terms_are_measured_but_give_no_gradient(learner: L
     assert torch.isfinite(out.losses.values[1, 0])
 
 
+def test_the_body_answers_alone_at_every_term(learner: Learner) -> None:
+    batch, f = streams(3, first=False), features()
+    plain = acl_objective(learner, f, batch, ObjectiveConfig())
+    weighted = acl_objective(learner, f, batch, ObjectiveConfig(body_weight=0.5))
+    readout, learner.readout = learner.readout, None
+    body = acl_objective(learner, f, batch, ObjectiveConfig())
+    learner.readout = readout
+    torch.testing.assert_close(weighted.loss, plain.loss + 0.5 * body.loss)
+    assert torch.equal(weighted.losses.values.tril(), plain.losses.values.tril())
+
+
 def test_forward_fills_the_upper_triangle_and_leaves_the_loss_alone(learner: Learner) -> None:
     f, batch = features(), streams(3)
     plain = acl_objective(learner, f, batch, ObjectiveConfig())

@@ -115,6 +115,11 @@ class Learner(nn.Module):
 
     def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
+        body, readout = self.score_features(f, state)
+        return body if readout is None else body + readout
+
+    def score_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
+        """The two terms of `predict_features`: logits of the body and, if there is one, of the read-out."""
         self._check_features(f, state)
         if self.config.labels == "delayed":
             shown = state.tensors["delayed.label"][:, None].expand(f.shape[:-1])
@@ -123,10 +128,8 @@ class Learner(nn.Module):
         h = self._embed(f, shown)
         for i, layer in enumerate(self._stack()):
             h = layer.read(h, state.part(str(i)))
-        logits: Tensor = self.head(h)
-        if self.readout is not None:
-            logits = logits + self.readout.read(f, state.part("readout"))
-        return logits
+        readout = None if self.readout is None else self.readout.read(f, state.part("readout"))
+        return self.head(h), readout
 
     def with_classes(self, n_classes: int) -> "Learner":
         """A learner for another number of classes with the same weights.

@@ -4,6 +4,7 @@ Shape legend: B = streams, M = tasks, T = demos, Q = queries, F = features, U = 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,10 +30,16 @@ class ObjectiveConfig:
     own_weights: tuple[float, ...] = ()
     """Weight of the own and 1-shot terms of tasks from each image set (the authors use 0.1 for Omniglot in
     two-task training); empty: all 1. Backward terms always weigh 1."""
+    body_weight: float = 0.0
+    """Learners with a ridge read-out: add to every term this much of the cross-entropy of the body alone.
+    Without it the read-out, right from the start, leaves the body no error to learn from."""
 
     def __post_init__(self) -> None:
-        if any(w < 0 for w in self.own_weights):
-            raise InputError(f"own_weights must not be negative, got {self.own_weights}")
+        if any(w < 0 for w in (*self.own_weights, self.body_weight)):
+            raise InputError(
+                f"weights must not be negative, got own_weights {self.own_weights} and body_weight "
+                f"{self.body_weight}"
+            )
 
     def own_weight(self, source: int) -> float:
         """Weight of own terms of tasks from this source."""
@@ -84,17 +91,17 @@ def acl_objective(
         weight = config.own_weight(task.source)
         if task.first is not None and task.first_labels is not None:
             tried = learner.learn_features(features[task.first], task.first_labels, state)
-            ((loss, _),) = _ask(learner, features, [task], tried)
-            first[i] = loss.detach()
-            terms.append(weight * loss)
+            (answer,) = _ask(learner, features, [task], tried, config)
+            first[i] = answer.loss
+            terms.append(weight * answer.term)
         state = learner.learn_features(features[task.demos], task.demo_labels, state)
         asked = tasks if forward else tasks[: i + 1]
-        for j, (loss, accuracy) in enumerate(_ask(learner, features, asked, state)):
-            losses[i, j], accuracies[i, j] = loss.detach(), accuracy
+        for j, answer in enumerate(_ask(learner, features, asked, state, config)):
+            losses[i, j], accuracies[i, j] = answer.loss, answer.accuracy
             if j == i:
-                terms.append(weight * loss)
+                terms.append(weight * answer.term)
             elif j < i and config.acl:
-                terms.append(loss)
+                terms.append(answer.term)
     return Outcome(
         loss=torch.stack(terms).mean(),
         losses=TransferMatrix(losses),
@@ -105,18 +112,33 @@ def acl_objective(
     )
 
 
+class _Answer(NamedTuple):
+    """How the queries of one task were answered."""
+
+    term: Tensor
+    """What is minimised."""
+    loss: Tensor
+    accuracy: Tensor
+
+
 def _ask(
-    learner: Learner, features: Tensor, tasks: tuple[Task, ...] | list[Task], state: LearnerState
-) -> list[tuple[Tensor, Tensor]]:
-    """Cross-entropy and accuracy of the queries of each task, all of them in one pass."""
-    index = torch.cat([task.queries for task in tasks], dim=1)
-    logits = learner.predict_features(features[index], state)
+    learner: Learner,
+    features: Tensor,
+    tasks: tuple[Task, ...] | list[Task],
+    state: LearnerState,
+    config: ObjectiveConfig,
+) -> list[_Answer]:
+    """Ask the queries of these tasks, all of them in one pass."""
+    f = features[torch.cat([task.queries for task in tasks], dim=1)]
+    body, readout = learner.score_features(f, state)
+    sizes = [task.queries.shape[1] for task in tasks]
+    both = body if readout is None else body + readout
     answers = []
-    at = 0
-    for task in tasks:
-        own = logits[:, at : at + task.queries.shape[1]]
-        at += task.queries.shape[1]
-        loss = F.cross_entropy(own.flatten(0, 1), task.query_labels.flatten())
-        accuracy = (own.argmax(-1) == task.query_labels).to(own.dtype).mean()
-        answers.append((loss, accuracy.detach()))
+    for task, alone, own in zip(tasks, torch.split(body, sizes, 1), torch.split(both, sizes, 1), strict=True):
+        labels = task.query_labels
+        term = loss = F.cross_entropy(own.flatten(0, 1), labels.flatten())
+        if config.body_weight and readout is not None:
+            term = loss + config.body_weight * F.cross_entropy(alone.flatten(0, 1), labels.flatten())
+        accuracy = (own.argmax(-1) == labels).to(own.dtype).mean()
+        answers.append(_Answer(term, loss.detach(), accuracy.detach()))
     return answers
