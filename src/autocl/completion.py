@@ -21,6 +21,7 @@ from autocl.evaluation.commands import FIGURES, bench, evaluate
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.methods.base import method_names
 from autocl.recipes import RECIPES, get_recipe
+from autocl.recipes.rivals import RIVALS
 
 HELP = """usage: autocl completion bash|zsh
 
@@ -63,7 +64,7 @@ def places() -> dict[str, Place]:
     out = {
         "": Place(words=tuple(COMMANDS), options={"--debug": None, "--version": None}),
         "demo": Place(options=_of_fields(DemoOptions()) | {"--learner": learners}),
-        "train": Place(words=tuple(RECIPES), options={"--resume": ()}),
+        "train": Place(words=(*RECIPES, *RIVALS), options={"--resume": ()}),
         "eval": Place(words=learners, options=_of_arguments(evaluate)),
         "bench": Place(words=("all", *PROTOCOLS, *FIGURES), options=_of_arguments(bench) | known),
         "zoo": Place(words=learners),
@@ -75,6 +76,8 @@ def places() -> dict[str, Place]:
         recipe = get_recipe(name)
         whole = replace(recipe, augment=recipe.augment or Augment())
         out[f"train {name}"] = Place(options=run | _of_fields(whole))
+    for name, rival in RIVALS.items():
+        out[f"train {name}"] = Place(options={"--out": ()} | _of_fields(rival()))
     for name, function in SUBCOMMANDS.items():
         named = inspect.signature(function).parameters
         out[f"data {name}"] = Place(words=sets if named else (), options=_of_arguments(function))

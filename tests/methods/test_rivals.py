@@ -1,24 +1,20 @@
-"""Methods on a frozen encoder, and the meta-training of those that bring their own."""
+"""Methods on a frozen encoder, and those that bring their own."""
 
-import numpy as np
 import pytest
 import torch
 from dot_images import dots
 
-from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
-from autocl.data.stream_config import StreamConfig
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import FileError, InputError
 from autocl.evaluation.harness import take_through
 from autocl.learner import Learner
 from autocl.learner_config import LearnerConfig
 from autocl.methods import get_method
-from autocl.methods.commands import train_on, train_rival
 from autocl.methods.embedding import Embedding
-from autocl.methods.meta_training import MetaTraining, meta_train, stream_loss
 from autocl.methods.rival import Rival, RivalConfig
 from autocl.methods.search import search
+from autocl.methods.tuning import tuned
 
 FROZEN = ["nearest-mean", "streaming-lda", "ridge", "knn"]
 TRAINED = {
@@ -63,34 +59,6 @@ def test__meta_trained__learn_streams_and_runs_do_not_mix(name, streams):
     assert taken.cost.gradient_steps == (24 if name in ("oml", "anml") else 0)
 
 
-@pytest.mark.parametrize("name", TRAINED)
-def test__meta_train__lowers_the_loss_and_gradients_reach_everything(name):
-    torch.manual_seed(0)
-    config = StreamConfig(
-        tasks=2, ways=2, shots=2, queries=4, scenario="class", pool_classes=12, pool_images=8
-    )
-    sampler = StreamSampler([dots("train", classes=12, seed=3, size=16)], config, batch_size=4, seed=0)
-    shape = {"channels": 1, "height": 16, "width": 16, "encoder": EncoderConfig(width=4, dropout=0.0)}
-    rival = Rival(RivalConfig(**{**TRAINED[name], **shape, "n_outputs": 4, "rate": 0.3}))
-    before = {n: p.detach().clone() for n, p in rival.named_parameters()}
-    history = []
-    meta_train(
-        rival,
-        sampler,
-        MetaTraining(steps=25, lr=1e-2),
-        watch=lambda s, o: history.append(float(o.loss.detach())),
-    )
-    assert np.mean(history[-5:]) < np.mean(history[:5])
-    unmoved = [n for n, p in rival.named_parameters() if torch.equal(p, before[n])]
-    # A bias in front of instance norm has no effect on anything.
-    assert all(n.endswith(".0.bias") for n in unmoved), unmoved
-    assert not rival.training
-    batch = sampler.batch(999)
-    with torch.no_grad():
-        outcome = stream_loss(rival, rival.encoder(sampler.images(batch)), batch)
-    assert 0 <= outcome.accuracy <= 1
-
-
 def test__rival__comes_back_from_its_file(tmp_path):
     rival = Rival(RivalConfig(readout="normal-gamma", channels=1, height=16, width=16)).eval()
     rival.save(tmp_path / "rival.safetensors")
@@ -116,20 +84,42 @@ def test__files__serve_as_options(tmp_path):
     assert oml.settings() == {"diet": "demos", "rival": rival.fingerprint(), "rate": None, "iterations": 3}
 
 
-def test__train_on__meta_trains_measures_and_saves(tmp_path, capsys):
-    config = StreamConfig(
-        tasks=2, ways=2, shots=2, queries=4, scenario="class", pool_classes=6, pool_images=8
-    )
-    sets = (dots("train", size=16), dots("val", seed=4, size=16))
-    settings = MetaTraining(steps=2)
-    train_on("oml", *sets, config, tmp_path / "oml.safetensors", settings=settings, streams=2, seed=0)
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("step 0: loss")
-    assert said[-1].startswith("held-out classes:")
-    again = Rival.load(tmp_path / "oml.safetensors")
-    assert (again.config.n_outputs, again.config.height) == (4, 16)
-    with pytest.raises(InputError, match="there is no rival 'omg'"):
-        train_rival("omg", tmp_path / "x.safetensors")
+def test__without_a_rival__the_shipped_one_is_used_or_the_command_named(monkeypatch, tmp_path):
+    (tmp_path / "rivals").mkdir()
+    monkeypatch.setattr("autocl.methods.meta_trained.files", lambda package: tmp_path)
+    rival = Rival(RivalConfig(readout="means", **SHAPE))
+    rival.save(tmp_path / "rivals" / "prototypes.safetensors")
+    assert get_method("prototypes").settings()["rival"] == rival.fingerprint()
+    with pytest.raises(InputError, match="autocl train gemcl --out rivals/gemcl"):
+        get_method("gemcl")
+
+
+def test__tuned__takes_the_best_of_the_grid_on_all_settings_and_says_so(tmp_path, streams):
+    torch.manual_seed(0)
+    rival = Rival(RivalConfig(readout="online", **SHAPE)).eval()
+    train, test = dots("train"), dots("test", seed=1)
+    settings = {
+        scenario: [
+            split_stream(train, test, scenario=scenario, shots=4, run=r, part="validation") for r in range(2)
+        ]
+        for scenario in ("domain", "class")
+    }
+    found, trials = tuned(rival, settings, grid={"rate": (1e-6, 0.01), "iterations": (1, 3)})
+    by_options = {
+        tuple(t.options.values()): t.mean + u.mean
+        for t in trials["domain"]
+        for u in trials["class"]
+        if t.options == u.options
+    }
+    assert (found.config.rate, found.config.iterations) == max(by_options, key=by_options.get)
+    assert found.config.rate == 0.01
+    assert {len(tried) for tried in trials.values()} == {4}
+    assert trials["class"][0].mean > trials["class"][-1].mean
+    found.save(tmp_path / "oml-tuned.safetensors")
+    method = get_method("oml-tuned", rival=tmp_path / "oml-tuned.safetensors")
+    assert take_through(method, streams("class")).cost.gradient_steps == found.config.iterations * 24
+    with pytest.raises(InputError, match="tuned on a validation part"):
+        get_method("oml-tuned", rival=rival)
 
 
 def test__search__finds_the_better_option_on_validation_and_refuses_test_images(streams):
@@ -169,8 +159,8 @@ def test__wrong_rival_or_image_size__is_refused(streams):
         get_method("ridge", embedding=pixels(), penalty=0.0)
     with pytest.raises(InputError, match="neighbours"):
         get_method("knn", embedding=pixels(), neighbours=0)
-    with pytest.raises(InputError, match="oml-tuned needs rate"):
-        get_method("oml-tuned", rival=Rival(RivalConfig(readout="online", **SHAPE)))
+    with pytest.raises(InputError, match="rate must be positive"):
+        RivalConfig(readout="online", rate=0.0)
     with pytest.raises(InputError, match="iterations must be at least 1"):
         get_method("oml", rival=Rival(RivalConfig(readout="online", **SHAPE)), iterations=0)
     embedding = Embedding.of(Learner(LearnerConfig(channels=1, height=32, width=32)))

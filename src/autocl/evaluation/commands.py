@@ -67,7 +67,8 @@ def bench(
         quick: a rough look with few runs and queries.
         diet: what --method is fed of each task: all training images (full) or the learner's demos.
         embedding: the learner whose encoder methods on frozen features use; default: the first --learner.
-        rivals: folder with meta-trained rivals, NAME.safetensors each.
+        rivals: folder with meta-trained rivals, NAME.safetensors or the run of `autocl train NAME` in NAME;
+            default: those that ship.
         vectors: folder with feature vectors of the image sets, for learners over frozen features (vit).
         row: the paper's row to compare with; default: by the learner's recipe.
         out: folder of results; default: results, or results-quick with --quick.
@@ -202,8 +203,8 @@ def find_methods(
             tries.append(
                 {"embedding": encoder.learner, "load_set": encoder.load, "features_of": encoder.name}
             )
-        if rivals is not None and (rivals / f"{name}.safetensors").is_file():
-            tries.append({"rival": rivals / f"{name}.safetensors"})
+        if file := _rival_file(name, rivals):
+            tries = [{"rival": file}]
         for extra in tries:
             try:
                 subjects.append(method_subject(name, **common, **extra))
@@ -215,6 +216,12 @@ def find_methods(
                 raise reason
             say(f"without {name}: {reason}")
     return subjects
+
+
+def _rival_file(name: str, folder: Path | None) -> Path | None:
+    """What a folder of rivals holds for a method."""
+    places = [] if folder is None else [folder / f"{name}.safetensors", folder / name / "best.safetensors"]
+    return next((place for place in places if place.is_file()), None)
 
 
 def _pictures(learners: Sequence[Subject], out: Path, say: Callable[[str], None]) -> None:

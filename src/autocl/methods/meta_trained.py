@@ -1,6 +1,7 @@
 """MetaTrained: methods whose encoder and readout were meta-trained together."""
 
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +21,11 @@ class MetaTrained(OnFeatures):
     gated: ClassVar[bool] = False
     """Whether its features must pass a gate."""
 
-    rival: Rival | str | Path
-    """What was meta-trained, or its file."""
+    rival: Rival | str | Path | None = None
+    """What was meta-trained, or its file; None: the one that ships under the method's name."""
 
     def __post_init__(self) -> None:
-        self._rival = self.rival if isinstance(self.rival, Rival) else Rival.load(self.rival)
+        self._rival = self._find()
         config = self._rival.config
         if (config.readout, config.gated) != (self.readout_kind, self.gated):
             raise InputError(
@@ -32,6 +33,20 @@ class MetaTrained(OnFeatures):
                 f"gated={self.gated}, got one with readout={config.readout!r} and gated={config.gated}"
             )
         super().__post_init__()
+
+    def _find(self) -> Rival:
+        if isinstance(self.rival, Rival):
+            return self.rival
+        if self.rival is not None:
+            return Rival.load(self.rival)
+        file = files("autocl.zoo") / "rivals" / f"{self.name}.safetensors"
+        if not file.is_file():
+            raise InputError(
+                f"no rival ships for method {self.name!r}: meta-train one with autocl train {self.name} "
+                f"--out rivals/{self.name}, and use it with --rivals rivals"
+            )
+        with as_file(file) as path:
+            return Rival.load(path)
 
     def make_embedding(self) -> Embedding:
         """The rival's own encoder."""

@@ -19,23 +19,24 @@ class OML(MetaTrained):
     readout_kind = "online"
 
     rate: float | None = None
-    """Step size; None: that of meta-training."""
-    iterations: int = 1
-    """Passes over the demos of each task; to be tuned on a validation part, never on the test images."""
+    """Step size; None: the rival's own, that of meta-training unless it was tuned."""
+    iterations: int | None = None
+    """Passes over the demos of each task; None: the rival's own. To be tuned on a validation part, never on
+    the test images."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.iterations < 1 or (self.rate is not None and self.rate <= 0):
-            raise InputError(
-                f"iterations must be at least 1 and rate positive, got {self.iterations} and {self.rate}"
-            )
+        if self.iterations is not None and self.iterations < 1:
+            raise InputError(f"iterations must be at least 1, got {self.iterations}")
+        if self.rate is not None and self.rate <= 0:
+            raise InputError(f"rate must be positive, got {self.rate}")
 
     def make_readout(self) -> Readout:
         """The rival's head with this method's step size and number of passes."""
         head = copy.copy(self._rival.readout)
         assert isinstance(head, OnlineHead)  # readout_kind says so
         head.rate = head.rate if self.rate is None else self.rate
-        head.iterations = self.iterations
+        head.iterations = head.iterations if self.iterations is None else self.iterations
         return head
 
 
@@ -48,9 +49,10 @@ class TunedOML(OML):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rate is None:
+        if not self._rival.config.tuned_on:
             raise InputError(
-                "oml-tuned needs rate=… and iterations=…: find them on a validation part, never on the test"
+                "oml-tuned needs a rival whose rate and iterations were tuned on a validation part: make one "
+                "of an OML rival with autocl.methods.tuning.tuned"
             )
 
 

@@ -3,6 +3,7 @@
 Shape legend: B = streams or runs, T = demos, Q = queries, F = features, H = hidden units, N = outputs.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,6 +16,10 @@ class OnlineHead(Readout):
 
     A step is written out with the gradient of the cross-entropy in closed form, all streams at once. Because
     that is ordinary differentiable code, backward through it is the exact second-order meta-gradient.
+
+    The steps of the wide first layer are not carried out one by one. Each takes rate f_s b_sᵀ off its
+    weights, so demo t meets f_t W - rate Σ_{s<t} (f_t · f_s) b_s: only the b_s are kept until all demos are
+    learned, and meta-training does not store T matrices of F × H for every stream.
 
     Args:
         n_features: F.
@@ -54,30 +59,46 @@ class OnlineHead(Readout):
 
     def learn(self, stats: Stats, f: Tensor, y: Tensor) -> Stats:
         """One step of gradient descent for each demo, in the order given, and over again if so set."""
+        f, y = f.repeat(1, self.iterations, 1), y.repeat(1, self.iterations)
         target = F.one_hot(y, stats["last.bias"].shape[-1]).to(f.dtype)
-        for _ in range(self.iterations):
+        if self.first is None:
             for t in range(f.shape[1]):
-                stats = self._step(stats, f[:, t : t + 1], target[:, t : t + 1])
-        return stats
+                stats = self._step(stats, f[:, t : t + 1], target[:, t : t + 1])[0]
+            return stats
+        before = f @ stats["first.weight"] + stats["first.bias"]
+        alike = f @ f.mT + 1  # 1: the bias is a weight whose input is always 1
+        backs: list[Tensor] = []
+        for t in range(f.shape[1]):
+            x = before[:, t : t + 1]
+            if backs:
+                x = x - self.rate * (alike[:, t : t + 1, :t] @ torch.cat(backs, dim=1))
+            h = F.relu(x)
+            moved, delta = self._step(stats, h, target[:, t : t + 1])
+            backs.append((delta @ stats["last.weight"].mT) * (h > 0))
+            stats = moved
+        steps = self.rate * torch.cat(backs, dim=1)
+        return {
+            **stats,
+            "first.weight": stats["first.weight"] - f.mT @ steps,
+            "first.bias": stats["first.bias"] - steps.sum(1, keepdim=True),
+        }
 
     def scores(self, stats: Stats, f: Tensor) -> Tensor:
         """Logits [B, Q, N]."""
-        logits: Tensor = self._hidden(stats, f) @ stats["last.weight"] + stats["last.bias"]
+        if self.first is not None:
+            f = F.relu(f @ stats["first.weight"] + stats["first.bias"])
+        logits: Tensor = f @ stats["last.weight"] + stats["last.bias"]
         return logits
 
-    def _hidden(self, stats: Stats, f: Tensor) -> Tensor:
-        return f if self.first is None else F.relu(f @ stats["first.weight"] + stats["first.bias"])
+    def _step(self, stats: Stats, h: Tensor, target: Tensor) -> tuple[Stats, Tensor]:
+        """One demo of each stream through the last layer: h [B, 1, H], target [B, 1, N].
 
-    def _step(self, stats: Stats, f: Tensor, target: Tensor) -> Stats:
-        """One demo of each stream: f [B, 1, F], target [B, 1, N]."""
-        h = self._hidden(stats, f)
+        Returns:
+            The stats with a new last layer, and the derivative [B, 1, N] of the loss by the logits.
+        """
         delta = (h @ stats["last.weight"] + stats["last.bias"]).softmax(-1) - target
         new = {
             "last.weight": stats["last.weight"] - self.rate * (h.mT @ delta),
             "last.bias": stats["last.bias"] - self.rate * delta,
         }
-        if self.first is not None:
-            back = (delta @ stats["last.weight"].mT) * (h > 0)
-            new["first.weight"] = stats["first.weight"] - self.rate * (f.mT @ back)
-            new["first.bias"] = stats["first.bias"] - self.rate * back
-        return new
+        return {**stats, **new}, delta

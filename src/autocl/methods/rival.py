@@ -4,6 +4,7 @@ Shape legend: n = images, F = features.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -40,8 +41,17 @@ class RivalConfig:
     """online: units of the head's hidden layer; 0: none."""
     rate: float = 0.03
     """online: step size."""
+    iterations: int = 1
+    """online: passes over the demos of a task; meta-training makes one."""
+    tuned_on: str = ""
+    """online: the held-out images on which rate and iterations were chosen after meta-training; empty: they
+    were not."""
 
     def __post_init__(self) -> None:
+        if self.rate <= 0 or self.iterations < 1:
+            raise InputError(
+                f"rate must be positive and iterations at least 1, got {self.rate} and {self.iterations}"
+            )
         if self.readout not in get_args(ReadoutKind):
             raise InputError(f"unknown readout {self.readout!r}: choose one of {get_args(ReadoutKind)}")
 
@@ -68,7 +78,7 @@ class GatedEncoder(Encoder):
 
 
 class Rival(nn.Module):
-    """See `autocl.methods.meta_training.meta_train` for how its parameters come about.
+    """See `autocl.training.rivals` for how its parameters come about.
 
     Example:
         >>> Rival(RivalConfig(readout="normal-gamma")).encoder.n_features
@@ -88,10 +98,11 @@ class Rival(nn.Module):
         """Sixteen hex digits that identify architecture and weights."""
         return fingerprint_of(self, json.dumps(asdict(self.config), sort_keys=True))
 
-    def save(self, path: str | Path) -> None:
-        """Write weights and configuration to one safetensors file."""
+    def save(self, path: str | Path, *, meta: Mapping[str, str] | None = None) -> None:
+        """Write weights, configuration and, if given, what else is to be known to one safetensors file."""
         tensors = {name: t.detach().cpu().contiguous() for name, t in self.state_dict().items()}
-        write_tensors(path, tensors, {"kind": "rival", "config": json.dumps(asdict(self.config))})
+        known = {"kind": "rival", "config": json.dumps(asdict(self.config))}
+        write_tensors(path, tensors, {**(meta or {}), **known})
 
     @staticmethod
     def load(path: str | Path) -> "Rival":
@@ -117,4 +128,6 @@ class Rival(nn.Module):
                 return NormalGamma(features, bayesian=False)
             case "online":
                 c = self.config
-                return OnlineHead(features, c.n_outputs, hidden=c.hidden, rate=c.rate)
+                head = OnlineHead(features, c.n_outputs, hidden=c.hidden, rate=c.rate)
+                head.iterations = c.iterations
+                return head

@@ -4,7 +4,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +15,12 @@ from rich.console import Console
 from autocl.data.augment import Augment
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
+from autocl.recipes.rivals import RIVALS
 from autocl.training import parallel
 from autocl.training.interrupt import InterruptedRunError
 from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
+from autocl.training.rival_recipe import RivalRecipe, read_rival_recipe
+from autocl.training.rivals import train_rival
 from autocl.training.run import prepare
 from autocl.training.step import TrainingStep
 from autocl.training.trainer import train, train_step
@@ -25,11 +28,13 @@ from autocl.training.trainer import train, train_step
 HELP = """usage: autocl train RECIPE [--out DIR] [--device cpu|cuda] [--dry-run] [any field of the recipe]
        autocl train --resume DIR
 
-Meta-train a continual learner. DIR/best.safetensors is the best by validation, DIR/log.jsonl the log.
-Ctrl-C saves and stops; --resume continues bit for bit.
+Meta-train a continual learner or a rival. DIR/best.safetensors is the best by validation, DIR/log.jsonl the
+log. Ctrl-C saves and stops; --resume continues bit for bit.
 
 recipes:
 {recipes}
+rivals, to compare with:
+{rivals}
 
 examples:
   autocl train quick                                    drawn glyphs, no download, minutes on two cores
@@ -37,6 +42,7 @@ examples:
   autocl train fast_split_class --steps 2000 --seed 3   any field can be set; RECIPE --help lists them
   autocl train paper_split_domain --init-from runs/two/best.safetensors
   autocl train fast_two_task --dry-run                  the resolved recipe, size, memory and time
+  autocl train gemcl --out rivals/gemcl                 for autocl bench TABLE --method gemcl --rivals rivals
   torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two        four GPUs of one machine
   torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m autocl train …
 """
@@ -45,8 +51,11 @@ examples:
 def help_text() -> str:
     """What `autocl train --help` prints."""
     width = max(map(len, RECIPES)) + 2
-    lines = [f"  {name:<{width}}{(f.__doc__ or '').splitlines()[0]}" for name, f in RECIPES.items()]
-    return HELP.format(recipes="\n".join(lines))
+
+    def listed(functions: Mapping[str, Callable[[], object]]) -> str:
+        return "\n".join(f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in functions.items())
+
+    return HELP.format(recipes=listed(RECIPES), rivals=listed(RIVALS))
 
 
 def main(args: Sequence[str]) -> None:
@@ -72,10 +81,15 @@ def _main(args: Sequence[str]) -> None:
                 f"--resume continues {folder} with its own recipe and takes only --device, not {rest[0]!r}; "
                 "to change something start a new run with --init-from"
             )
-        best = train(read_recipe(folder), folder, resume=True, device=device)
-        print(f"the best learner by validation is {best}", file=sys.stderr)
+        if rival := read_rival_recipe(folder):
+            _say_best("rival", train_rival(rival, folder, resume=True))
+        else:
+            _say_best("learner", train(read_recipe(folder), folder, resume=True, device=device))
         return
     name, rest = args[0], list(args[1:])
+    if name in RIVALS:
+        _train_rival(name, rest)
+        return
     out, device = _flag(rest, "--out"), _flag(rest, "--device") or "auto"
     dry = "--dry-run" in rest
     if dry:
@@ -84,8 +98,19 @@ def _main(args: Sequence[str]) -> None:
     if dry:
         dry_run(recipe, device)
         return
-    best = train(recipe, out or f"runs/{recipe.name}-seed{recipe.seed}", device=device)
-    print(f"the best learner by validation is {best}", file=sys.stderr)
+    _say_best("learner", train(recipe, out or f"runs/{recipe.name}-seed{recipe.seed}", device=device))
+
+
+def _train_rival(name: str, args: list[str]) -> None:
+    out = _flag(args, "--out")
+    prog = f"autocl train {name}"
+    config = (tyro.conf.AvoidSubcommands,)
+    recipe = tyro.cli(RivalRecipe, default=RIVALS[name](), args=args, prog=prog, config=config)
+    _say_best("rival", train_rival(recipe, out or f"runs/{name}-seed{recipe.seed}"))
+
+
+def _say_best(what: str, file: Path) -> None:
+    print(f"the best {what} by validation is {file}", file=sys.stderr)
 
 
 def override(recipe: Recipe, args: Sequence[str]) -> Recipe:
