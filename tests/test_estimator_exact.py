@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from autocl import Learner, LearnerConfig
 from autocl.errors import FileError, InputError
 from autocl.estimator import ContinualClassifier
+from autocl.stepping import answer, encode
 from small_learners import GRAY, RIDGE, small
 
 PAPER = LearnerConfig(n_classes=10, channels=1)
@@ -147,3 +148,12 @@ def test_threads_of_torch_do_not_change_answers():
         shares.append(ContinualClassifier(small(GRAY)).fit(x[:9], np.arange(9) % 3).predict_proba(x))
     torch.set_num_threads(before)
     np.testing.assert_allclose(shares[0], shares[1], rtol=0, atol=1e-5)  # rounding may differ, answers not
+
+
+def test_nothing_that_is_kept_or_given_refuses_gradients():
+    learner = small(RIDGE)
+    clf = ContinualClassifier(learner).fit(images(4), [0, 1, 0, 1])
+    memory = clf.snapshot()
+    f = encode(learner, torch.zeros(3, 1, 16, 16))
+    given_out = [f, memory.last[0], answer(learner, memory, f), *clf.state_.tensors.values()]
+    assert not any(t.is_inference() for t in given_out)

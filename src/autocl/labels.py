@@ -58,7 +58,9 @@ def as_array(labels: list[Hashable]) -> npt.NDArray[Any]:
 
 
 def _from_array(y: Any) -> list[Any]:
-    array = column_or_1d(y, warn=True)
+    # scikit-learn's reading takes longer than learning should: plain vectors do without.
+    plain = isinstance(y, np.ndarray) and y.ndim == 1
+    array = y if plain else column_or_1d(y, warn=True)
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise InputError("Input y contains NaN or infinity: every demo needs a label")

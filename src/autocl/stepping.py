@@ -5,6 +5,9 @@ queries are always answered in blocks of one size (filled up with copies), and n
 alone: the convolution's result for an image is the same beside one neighbour or beside thirty, but not
 without any. The last is an observation (oneDNN, tests/test_estimator_exact.py), not a promise of the library.
 
+Inference mode saves a tenth of the time of one demo. Its tensors cannot take part in gradients, so what
+leaves these functions is a copy made outside.
+
 Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
 """
 
@@ -17,6 +20,7 @@ from torch import Tensor
 from autocl.learner import Learner
 from autocl.memory import Memory
 from autocl.overflow import scores
+from autocl.state import LearnerState
 
 ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
@@ -24,20 +28,19 @@ ASK_BLOCK = 16
 """Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
 
 
-@torch.no_grad()
 def encode(learner: Learner, x: Tensor) -> Tensor:
     """Features [n, F] of images [n, C, H, W]."""
     device = learner.head.weight.device
     parts = []
-    for block in torch.split(x, ENCODE_BLOCK):
-        n = len(block)
-        if n % 2:
-            block = torch.cat([block, block[-1:]])
-        parts.append(learner.encode(block.to(device))[:n])
-    return torch.cat(parts) if len(parts) > 1 else parts[0]
+    with torch.inference_mode():
+        for block in torch.split(x, ENCODE_BLOCK):
+            n = len(block)
+            if n % 2:
+                block = torch.cat([block, block[-1:]])
+            parts.append(learner.encode(block.to(device))[:n])
+    return torch.cat(parts)
 
 
-@torch.no_grad()
 def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, test: bool) -> Memory:
     """Learn demos with features f [n, F] of the classes whose place in `memory.labels` is given.
 
@@ -52,31 +55,33 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
         The memory afterwards.
     """
     N = learner.config.n_classes
-    members, counts = list(memory.members), list(memory.counts)
+    counts = list(memory.counts)
+    new: dict[int, LearnerState] = {}
     tested, right = memory.tested, memory.right
-    for i, output in enumerate(outputs):
-        demo = f[None, i : i + 1]
-        if test and counts[output]:
-            answers = scores(learner, members, demo)[0, 0, : len(counts)]
-            tested += 1
-            right += int(_masked(answers, counts).argmax()) == output
-        at, place = divmod(output, N)
-        y = torch.full((1, 1), place, device=f.device)
-        members[at] = learner.learn_features(demo, y, members[at])
-        counts[output] += 1
+    with torch.inference_mode():
+        for i, output in enumerate(outputs):
+            demo = f[None, i : i + 1]
+            if test and counts[output]:
+                members = [new.get(m, old) for m, old in enumerate(memory.members)]
+                answers = scores(learner, members, demo)[0, 0, : len(counts)]
+                tested += 1
+                right += int(_masked(answers, counts).argmax()) == output
+            at, place = divmod(output, N)
+            y = torch.full((1, 1), place, device=f.device)
+            new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+            counts[output] += 1
+    kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
     last = (f[-1].clone(), *divmod(outputs[-1], N))
-    return replace(
-        memory, members=tuple(members), counts=tuple(counts), tested=tested, right=right, last=last
-    )
+    return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
 
 
-@torch.no_grad()
 def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
-    for block in torch.split(f, ASK_BLOCK):
-        rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
-        parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
+    with torch.inference_mode():
+        for block in torch.split(f, ASK_BLOCK):
+            rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
+            parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
     return _masked(torch.cat(parts), memory.counts)
 
 
