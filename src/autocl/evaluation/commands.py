@@ -201,7 +201,7 @@ def find_methods(
         tries: list[dict[str, Any]] = [{}]
         if encoder is not None:
             tries.append(
-                {"embedding": encoder.learner, "load_set": encoder.load, "features_of": encoder.name}
+                {"embedding": encoder.embedding, "load_set": encoder.load, "features_of": encoder.name}
             )
         if file := _rival_file(name, rivals):
             tries = [{"rival": file}]

@@ -15,7 +15,8 @@ from autocl.errors import FileError, InputError
 from autocl.files import read_tensors
 from autocl.learner import FILE_NAME, Learner
 from autocl.methods.base import Method, get_method
-from autocl.methods.incontext import FeatureCache, InContext
+from autocl.methods.embedding import Embedding
+from autocl.methods.incontext import InContext
 from autocl.methods.padded import padded
 
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
@@ -79,9 +80,18 @@ class Subject:
     @property
     def learner(self) -> Learner:
         """The learner that it is; an InputError when it is another method."""
+        return self._in_context.learner
+
+    @property
+    def embedding(self) -> Embedding:
+        """The features of the learner that it is, for other methods to use."""
+        return self._in_context.features
+
+    @property
+    def _in_context(self) -> InContext:
         if not isinstance(self.method, InContext):
             raise InputError(f"{self.name} is a method without a learner; this needs a learner")
-        return self.method.learner
+        return self.method
 
     def refusal(self, stream: FixedStream) -> str:
         """Why it cannot be taken through a stream; empty when it can."""
@@ -118,7 +128,7 @@ def learner_subject(
             order of the set's rows: what a frozen network made of the images.
     """
     config = learner.config
-    cache = FeatureCache(learner)
+    cache = Embedding.of(learner)
 
     def from_disk(ref: SetRef) -> ImageSet:
         if vectors is not None:

@@ -1,9 +1,11 @@
-"""Embedding: a frozen encoder that gives the features of image sets, each row computed once.
+"""Embedding: an encoder that gives the features of image sets, each row computed once.
 
 Shape legend: n = images of a set, F = features.
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -18,8 +20,22 @@ BATCH = 1024
 """Images encoded at once: 12 MB of pixels at 3 × 32 × 32."""
 
 
+@contextmanager
+def measuring(module: nn.Module) -> Iterator[None]:
+    """No gradients and no dropout inside; the module's mode is as before afterwards."""
+    training = module.training
+    if training:  # visiting every module costs as much as a small batch of queries
+        module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        if training:
+            module.train()
+
+
 class Embedding:
-    """What a representation rival sees instead of pixels.
+    """What methods see instead of pixels. Features depend on no state, so runs and protocols share them.
 
     Args:
         encoder: any encoder; its mode and gradients are left as they are.
@@ -53,6 +69,17 @@ class Embedding:
         """Sixteen hex digits that identify the encoder's form and weights."""
         return fingerprint_of(self.encoder, repr((type(self.encoder).__name__, self.channels)))
 
+    def put(self, images: ImageSet, vectors: Tensor) -> None:
+        """Use feature vectors [n, F] that somebody else computed, e.g. a frozen vision Transformer."""
+        wanted = (len(images.images), self.n_features)
+        if tuple(vectors.shape) != wanted:
+            raise InputError(
+                f"feature vectors for {images.name}/{images.split} must be {list(wanted)} (images, features "
+                f"of the learner), got {list(vectors.shape)}"
+            )
+        done = torch.ones(wanted[0], dtype=torch.bool)
+        self._known[id(images)] = (images, vectors.to(torch.float32), done)
+
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
         _, features, done = self._known.setdefault(id(images), self._nothing(images))
@@ -60,16 +87,10 @@ class Embedding:
         wanted[index.flatten()] = True
         rows = (wanted & ~done).nonzero()[:, 0]
         device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
-        was_training = self.encoder.training
-        self.encoder.eval()
-        try:
-            with torch.no_grad():
-                for start in range(0, len(rows), BATCH):
-                    some = rows[start : start + BATCH]
-                    pixels = images.take(some, channels=self.channels).to(device)
-                    features[some] = self._encode(images, pixels).cpu()
-        finally:
-            self.encoder.train(was_training)
+        with measuring(self.encoder):
+            for some in torch.split(rows, BATCH):
+                pixels = images.take(some, channels=self.channels).to(device)
+                features[some] = self._encode(images, pixels).cpu()
         done[rows] = True
         return features[index]
 

@@ -1,13 +1,11 @@
 """InContext: takes a meta-learned learner through streams, encoding every image once.
 
-Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs, n = images of a set.
+Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,70 +14,11 @@ from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
 from autocl.learner import Learner
 from autocl.methods.base import Cost, Method, StreamInfo, rows_for
+from autocl.methods.embedding import Embedding, measuring
 from autocl.state import LearnerState
 
-ENCODE_BATCH = 1024
-"""Images encoded at once: enough to keep the cores busy, 12 MB of pixels at 3 × 32 × 32."""
 ASK_BATCH = 8192
 """Queries answered at once, over all runs: the widest intermediate is 16 MB at the paper's size."""
-
-
-@contextmanager
-def measuring(learner: Learner) -> Iterator[None]:
-    """No gradients and no dropout inside; the learner's mode is as before afterwards."""
-    training = learner.training
-    if training:  # visiting every module costs as much as a small batch of queries
-        learner.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        if training:
-            learner.train()
-
-
-class FeatureCache:
-    """Features of image sets, each row encoded when it is first asked for.
-
-    Features do not depend on any state, so runs, boundaries and protocols share them.
-
-    Args:
-        learner: whose encoder.
-    """
-
-    def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-        # By identity, with the set itself kept alive so that its id is not given away again.
-        self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
-
-    def put(self, images: ImageSet, vectors: Tensor) -> None:
-        """Use feature vectors [n, F] that somebody else computed, e.g. a frozen vision Transformer."""
-        wanted = (len(images.images), self.learner.encoder.n_features)
-        if tuple(vectors.shape) != wanted:
-            raise InputError(
-                f"feature vectors for {images.name}/{images.split} must be {list(wanted)} (images, features "
-                f"of the learner), got {list(vectors.shape)}"
-            )
-        done = torch.ones(wanted[0], dtype=torch.bool)
-        self._known[id(images)] = (images, vectors.to(torch.float32), done)
-
-    def take(self, images: ImageSet, index: Tensor) -> Tensor:
-        """Features [..., F] for row numbers [...]."""
-        _, features, done = self._known.setdefault(id(images), self._empty(images))
-        missing = torch.from_numpy(np.unique(index.numpy()))
-        missing = missing[~done[missing]]
-        config = self.learner.config
-        device = self.learner.head.weight.device
-        with measuring(self.learner):
-            for rows in torch.split(missing, ENCODE_BATCH):
-                pixels = images.take(rows, channels=config.channels).to(device)
-                features[rows] = self.learner.encode(pixels).to(features.device, torch.float32)
-        done[missing] = True
-        return features[index]
-
-    def _empty(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
-        n, F = len(images.images), self.learner.encoder.n_features
-        return images, torch.empty(n, F), torch.zeros(n, dtype=torch.bool)
 
 
 class InContext(Method):
@@ -90,7 +29,7 @@ class InContext(Method):
 
     Args:
         learner: any learner with at least as many classes as the stream has outputs.
-        features: share a cache between protocols; default: one of its own.
+        features: the embedding of its encoder, if it is shared with others; default: one of its own.
 
     Example:
         >>> from autocl import LearnerConfig
@@ -100,9 +39,9 @@ class InContext(Method):
 
     name: ClassVar[str] = "in-context"
 
-    def __init__(self, learner: Learner, features: FeatureCache | None = None) -> None:
+    def __init__(self, learner: Learner, features: Embedding | None = None) -> None:
         self.learner = learner
-        self.features = FeatureCache(learner) if features is None else features
+        self.features = Embedding.of(learner) if features is None else features
         self._state: LearnerState | None = None
         self._examples = 0
 

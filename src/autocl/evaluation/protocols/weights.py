@@ -14,7 +14,8 @@ from autocl.errors import InputError
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner import Learner
 from autocl.methods.base import StreamInfo
-from autocl.methods.incontext import FeatureCache, InContext, measuring
+from autocl.methods.embedding import Embedding, measuring
+from autocl.methods.incontext import InContext
 
 BLOCKS = ("y", "q", "k", "β")
 """Row blocks of the matrix: output, query, key, learning rates."""
@@ -60,7 +61,7 @@ class WeightFilm:
         return torch.exp(-torch.special.xlogy(share, share).sum(-1))
 
 
-def record_film(learner: Learner, stream: FixedStream, *, features: FeatureCache | None = None) -> WeightFilm:
+def record_film(learner: Learner, stream: FixedStream, *, features: Embedding | None = None) -> WeightFilm:
     """Show a stream demo by demo and keep every matrix.
 
     Args:
