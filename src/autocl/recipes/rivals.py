@@ -36,13 +36,19 @@ def gemcl_map() -> RivalRecipe:
 
 
 def oml() -> RivalRecipe:
-    """OML: a head that takes a gradient step for each demo, from a meta-learned start."""
-    return _rival("oml", RivalConfig(readout="online", channels=1))
+    """OML: a head that takes a gradient step for each demo, from a meta-learned start.
+
+    After 200 steps with pools of 14 classes, on validation classes: rate 0.003 65.7 %, 0.01 54.2 %; rate
+    0.003 without the prototype loss 45.6 %.
+    """
+    config = RivalConfig(readout="online", channels=1, rate=0.003)
+    return replace(_rival("oml", config), prototype=1.0)
 
 
 def anml() -> RivalRecipe:
     """ANML: the same with a linear head behind a second network that gates the features."""
-    return replace(_rival("anml", RivalConfig(readout="online", channels=1, gated=True, hidden=0)), steps=400)
+    config = RivalConfig(readout="online", channels=1, rate=0.003, gated=True, hidden=0)
+    return replace(_rival("anml", config), prototype=1.0, steps=400)
 
 
 RIVALS = {"prototypes": prototypes, "gemcl": gemcl, "gemcl-map": gemcl_map, "oml": oml, "anml": anml}
