@@ -15,6 +15,7 @@ from autocl.evaluation.commands import bench_main, find_learner, find_methods
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
+from autocl.methods.rival import Rival, RivalConfig
 
 
 @pytest.fixture
@@ -90,6 +91,17 @@ def test_methods_are_made_from_what_is_given(learner_file: Path) -> None:
     assert demos.fingerprint != full.fingerprint
     with pytest.raises(InputError, match="nearest-mean"):
         find_methods(["nearest-mean"])
+
+
+def test_rivals_of_ones_own_come_before_those_that_ship(tmp_path: Path) -> None:
+    for place, readout in (("gemcl.safetensors", "normal-gamma"), ("oml/best.safetensors", "online")):
+        Rival(RivalConfig(readout=readout, height=16, width=16)).save(tmp_path / place)
+    own = find_methods(["gemcl", "oml"], rivals=tmp_path)
+    loaded = [Rival.load(tmp_path / place) for place in ("gemcl.safetensors", "oml/best.safetensors")]
+    assert [s.method.settings()["rival"] for s in own] == [rival.fingerprint() for rival in loaded]
+    Rival(RivalConfig(readout="means", height=16, width=16)).save(tmp_path / "gemcl.safetensors")
+    with pytest.raises(InputError, match="needs a rival with readout='normal-gamma'"):
+        find_methods(["gemcl"], rivals=tmp_path)
 
 
 def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,19 @@ def test_a_killed_bench_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert diary == ["split-mnist, class 2-task: measuring known"]
 
 
+def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -> None:
+    class Explained(Known):
+        def differs(self) -> str:
+            return "it is tested"
+
+    run(SPLIT, known_subject(Known()), QUICK, tmp_path)
+    diary = Diary()
+    outcomes = run(SPLIT, known_subject(Explained()), QUICK, tmp_path, say=diary.append)
+    assert not diary
+    assert {outcome.notes[-1] for outcome in outcomes} == {"known: it is tested"}
+    assert "- known: it is tested" in markdown(table_of(SPLIT, outcomes), title="")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

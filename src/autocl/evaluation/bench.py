@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autocl.errors import FileError, InputError
-from autocl.evaluation.measure import UnavailableError, identify, measure, open_sets, refuse
+from autocl.evaluation.measure import UnavailableError, identify, measure, notes_on, open_sets, refuse
 from autocl.evaluation.outcome import Outcome, place, read_all, staleness
 from autocl.evaluation.paper import TABLES
 from autocl.evaluation.protocol import Options, Protocol
@@ -52,7 +52,8 @@ def run(
             if stored is None:
                 say(f"{protocol.name}, {setting.name}: measuring {subject.name}")
             outcome = stored or measure(protocol, setting, subject, options, sets)
-        # What it is held against may be said differently each time, without measuring again.
+            outcome = outcome if outcome.refused else replace(outcome, notes=notes_on(subject, sets))
+        # What it is held against, and how, may be said differently each time without measuring again.
         outcome = replace(outcome, paper_row=row, diet=subject.training.diet)
         outcome.save(folder)
         outcomes.append(outcome)

@@ -93,7 +93,7 @@ def measure(
         tasks=tuple(t.name for t in first.tasks) if len(streams[0]) == 1 else _positions(first),
         matrix=per_run,
         cells={name: tuple((100 * cell(per_run)).tolist()) for name, cell in setting.cells.items()},
-        notes=_notes(sets) + ((REPLAY.format(subject.name),) if subject.method.uses_replay else ()),
+        notes=notes_on(subject, sets),
         incomparable=_incomparable(first, options),
         cost={
             "seconds": sum(t.seconds for t in taken) / runs,
@@ -102,6 +102,13 @@ def measure(
             "state_bytes": cost.state_bytes,
         },
     )
+
+
+def notes_on(subject: Subject, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
+    """What a reader must know about the data and the method."""
+    replay = (REPLAY.format(subject.name),) if subject.method.uses_replay else ()
+    differs = subject.method.differs()
+    return _notes(sets) + replay + ((f"{subject.name}: {differs}",) if differs else ())
 
 
 def refuse(setting: Setting, identity: Mapping[str, Any], reason: str) -> Outcome:

@@ -128,6 +128,10 @@ class Method(ABC):
         """Everything that was chosen when it was made, as plain data: what identifies it in results."""
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
 
+    def differs(self) -> str:
+        """Why its numbers are not those published under its name, where they are not; a note in tables."""
+        return ""
+
     @abstractmethod
     def cost(self) -> Cost:
         """What each of the runs has taken since `begin`."""
