@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from autocl.layers.ridge import RidgeReadout
+from autocl.layers.ridge import RidgeReadout, SolvePositive
 
 
 @pytest.fixture(params=[0, 7], ids=["linear keys", "hidden layer"])
@@ -46,3 +46,15 @@ def test_gradients_reach_keys_ridge_and_scale(readout: RidgeReadout) -> None:
     for name, p in [("features", f), *readout.named_parameters()]:
         assert p.grad is not None, name
         assert p.grad.abs().sum() > 0, name
+
+
+def test_gradient_of_the_solution_is_that_of_finite_differences() -> None:
+    g = torch.Generator().manual_seed(3)
+    root = torch.randn(2, 4, 4, generator=g, dtype=torch.float64, requires_grad=True)
+    C = torch.randn(2, 4, 3, generator=g, dtype=torch.float64, requires_grad=True)
+
+    def solve(root: torch.Tensor, C: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = SolvePositive.apply(root @ root.mT + torch.eye(4, dtype=torch.float64), C)
+        return result
+
+    assert torch.autograd.gradcheck(solve, (root, C))
