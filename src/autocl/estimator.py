@@ -3,37 +3,29 @@
 Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
 """
 
-import copy
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from autocl import zoo
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.images_in import (
-    ImageShape,
-    arrays_to_input,
-    is_pictures,
-    pictures_to_input,
-    vectors_to_images,
-)
-from autocl.labels import as_array, ordered, read_labels
+from autocl.images_in import Form, ImageShape, to_input
+from autocl.labels import as_array, ordered, read_labels, some
 from autocl.learner import Learner
+from autocl.learner_named import find_learner
 from autocl.memory import Memory, fitting, read_memory, write_memory
+from autocl.overflow import Overflow, make_room
 from autocl.report import Report, make_report
 from autocl.state import LearnerState
 from autocl.stepping import answer, encode, show
 
-Overflow = Literal["error", "ensemble"]
 Floats = npt.NDArray[np.float64]
 
 
@@ -76,8 +68,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _memory: Memory
-    _form: dict[str, Any]
-    """What the input looks like: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
+    _form: Form
     _learner: Learner
 
     def __init__(
@@ -136,7 +127,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = read_labels(y, len(answers))
         if unknown := set(labels) - set(self._known().labels):
             raise InputError(
-                f"y holds labels that were never learned: {_some(sorted(unknown, key=repr))}; leave their "
+                f"y holds labels that were never learned: {some(sorted(unknown, key=repr))}; leave their "
                 "images out or learn them first"
             )
         right = [answer == label for answer, label in zip(answers, labels, strict=True)]
@@ -217,7 +208,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             clf._form = {k: tuple(v) if isinstance(v, list) else v for k, v in form["form"].items()}
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(f"{path}: not a classifier of this version of autocl ({error!r})") from error
-        clf._learner = clf._resolve()
+        clf._learner = find_learner(source)
         mine = clf._learner.fingerprint()
         if mine != saved.learner:
             raise FileError(
@@ -254,14 +245,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:
         """Everything is checked before anything changes; the new memory replaces the old one at the end."""
-        learner = self._resolve() if afresh else self._learner
+        learner = find_learner(self.learner) if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
             x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
             labels = read_labels(y, len(x))
-            old = Memory(members=(_start(learner),)) if afresh else self._memory
+            old = Memory(members=(learner.initial_state().fork(),)) if afresh else self._memory
             announced = [] if classes is None else read_labels(classes, len(classes))
-            memory = self._with_labels(old, [*announced, *labels], learner)
+            memory = make_room(learner, old, [*announced, *labels], overflow=self.overflow)
         except Exception:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
@@ -272,76 +263,22 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         memory = show(learner, memory, encode(learner, x), y_out, test=self.prequential)
         self._learner, self._form, self._memory = learner, form, memory
 
-    def _with_labels(self, memory: Memory, labels: list[Hashable], learner: Learner) -> Memory:
-        """Make room for labels that are new."""
-        new = [label for label in dict.fromkeys(labels) if label not in memory.labels]
-        if not new:
-            return memory
-        N, total = learner.config.n_classes, len(memory.labels) + len(new)
-        if self.overflow not in ("error", "ensemble"):
-            raise InputError(f"overflow={self.overflow!r} is not possible: choose 'error' or 'ensemble'")
-        if total > N and self.overflow == "error":
-            raise InputError(
-                f"{total} classes, but this learner has {N} outputs (new now: {_some(new)}); nothing was "
-                "learned. Use a learner with more outputs (autocl zoo), or overflow='ensemble'"
-            )
-        members = memory.members
-        while len(members) * N < total:
-            members = (*members, _start(learner))
-        return replace(
-            memory, members=members, labels=(*memory.labels, *new), counts=(*memory.counts, *[0] * len(new))
-        )
-
     def _scores(self, X: Any, memory: Memory) -> Floats:
         """[n, K] in the order of `memory.labels`, -inf at classes that were only announced."""
         x, _ = self._images(X, self._learner, self._form, learning=False)
         return answer(self._learner, memory, encode(self._learner, x)).double().cpu().numpy()
 
-    def _images(
-        self, X: Any, learner: Learner, form: dict[str, Any], *, learning: bool
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def _images(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Network input [n, C, H, W] for X, and the form X has."""
-        config = learner.config
-        if is_pictures(X):
-            return pictures_to_input(X, config), form
-        if isinstance(X, Tensor):
-            X = X.detach().cpu().numpy()
-        if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
-            if learning or "vectors" in form:
-                X = validate_data(self, X, reset="vectors" not in form)
-            else:
-                X = check_array(X)
-            now = {**form, "vectors": X.shape[1]}
-            if config.encoder.kind == "identity" and config.channels == X.shape[1]:
-                x = torch.from_numpy(np.array(X, np.float32))[:, :, None, None]
-                return x, now
-            return arrays_to_input(vectors_to_images(X, self.image_shape), config), now
-        now = {**form, "images": X.shape[1:]}
-        if form.get("images", X.shape[1:]) != X.shape[1:]:
-            raise InputError(
-                f"images of {_by(X.shape[1:])} came after images of {_by(form['images'])}: bring all to one "
-                "size (only lists of pictures may differ in size)"
-            )
-        return arrays_to_input(X, config), now
 
-    def _resolve(self) -> Learner:
-        """The learner that the argument names."""
-        if isinstance(self.learner, Learner):
-            # Dropout would make answers random; the caller's own module is left as it is.
-            return copy.deepcopy(self.learner).eval() if self.learner.training else self.learner
-        if isinstance(self.learner, str) and self.learner in zoo.names():
-            return zoo.load(self.learner)
-        if isinstance(self.learner, str | Path) and Path(self.learner).exists():
-            return Learner.from_pretrained(self.learner)
-        if isinstance(self.learner, str) and not Path(self.learner).suffix:
-            return zoo.load(self.learner)  # says what there is
-        raise InputError(
-            f"learner={self.learner!r} is neither a name in the zoo ({', '.join(zoo.names())}), nor an "
-            "existing file, nor a Learner"
-        )
+        def vectors(X: Any) -> Any:
+            known = "vectors" in form
+            return validate_data(self, X, reset=not known) if learning or known else check_array(X)
+
+        return to_input(X, learner.config, form, image_shape=self.image_shape, read_vectors=vectors)
 
     def _ready_learner(self) -> Learner:
-        return self._learner if self.__sklearn_is_fitted__() else self._resolve()
+        return self._learner if self.__sklearn_is_fitted__() else find_learner(self.learner)
 
     def _known(self) -> Memory:
         memory: Memory | None = self.__dict__.get("_memory")
@@ -360,15 +297,3 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Made for images: on the two-column blobs of scikit-learn's checks it has nothing to look at.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _start(learner: Learner) -> LearnerState:
-    return learner.initial_state().fork()
-
-
-def _some(labels: list[Hashable]) -> str:
-    return ", ".join(map(repr, labels[:5])) + (" …" if len(labels) > 5 else "")
-
-
-def _by(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))

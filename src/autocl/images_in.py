@@ -7,7 +7,7 @@ Shape legend: n = images, C = channels, H, W = pixels.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,9 @@ Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None
 """How a vector is an image: (H, W), (H, W, C), "pad", or None to infer a square from its length."""
 
+Form = dict[str, Any]
+"""What images came as: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
+
 LUMA = (0.299, 0.587, 0.114)
 """What red, green and blue count for in gray (ITU-R 601, as Pillow has it)."""
 MIN_STD = 1e-3
@@ -36,6 +39,41 @@ def is_pictures(X: object) -> bool:
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and X.dtype.kind in "UO" and len(X) > 0 and _is_picture(X[0])
     return isinstance(X, list | tuple) and len(X) > 0 and _is_picture(X[0])
+
+
+def to_input(
+    X: Any,
+    config: LearnerConfig,
+    form: Form,
+    *,
+    image_shape: ImageShape,
+    read_vectors: Callable[[Any], Array],
+) -> tuple[Tensor, Form]:
+    """Input [n, C, H, W] for a learner, from any kind of images, and the form they have.
+
+    Args:
+        X: images.
+        config: of the learner.
+        form: of what came before; arrays of another size are refused.
+        image_shape: how vectors are images.
+        read_vectors: checks what is neither pictures nor arrays of images, and makes it [n, F].
+    """
+    if is_pictures(X):
+        return pictures_to_input(X, config), form
+    if isinstance(X, Tensor):
+        X = X.detach().cpu().numpy()
+    if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
+        vectors = read_vectors(X)
+        now = {**form, "vectors": vectors.shape[1]}
+        if config.encoder.kind == "identity" and config.channels == vectors.shape[1]:
+            return torch.from_numpy(np.array(vectors, np.float32))[:, :, None, None], now
+        return arrays_to_input(vectors_to_images(vectors, image_shape), config), now
+    if form.get("images", X.shape[1:]) != X.shape[1:]:
+        raise InputError(
+            f"images of {_by(X.shape[1:])} came after images of {_by(form['images'])}: bring all to one "
+            "size (only lists of pictures may differ in size)"
+        )
+    return arrays_to_input(X, config), {**form, "images": X.shape[1:]}
 
 
 def pictures_to_input(X: Iterable[Any], config: LearnerConfig) -> Tensor:
@@ -88,6 +126,10 @@ def arrays_to_input(X: Array, config: LearnerConfig) -> Tensor:
     std = (pixels - mean).square_().mean(1, keepdim=True).sqrt_().clamp_(min=MIN_STD)
     x = ((pixels - mean) / std).float().view_as(x)
     return x.expand(-1, config.channels, -1, -1).contiguous()
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape))
 
 
 def _is_picture(x: object) -> bool:

@@ -1,6 +1,6 @@
 """Labels as people write them: any hashable, in lists or arrays of any type."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -45,6 +45,11 @@ def ordered(labels: Iterable[Hashable]) -> tuple[npt.NDArray[Any], list[int]]:
     except TypeError:
         order = list(range(len(kept)))
     return as_array([kept[i] for i in order]), order
+
+
+def some(labels: Sequence[Hashable]) -> str:
+    """The first few of them, for a message."""
+    return ", ".join(map(repr, labels[:5])) + (" …" if len(labels) > 5 else "")
 
 
 def as_array(labels: list[Hashable]) -> npt.NDArray[Any]:

@@ -9,13 +9,46 @@ on Omniglot's validation classes; `benchmarks/overflow.py` measures it.)
 Shape legend: B = streams, Q = queries, F = features, N = outputs of the learner, S = states.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from autocl.errors import InputError
+from autocl.labels import some
 from autocl.learner import Learner
+from autocl.memory import Memory
 from autocl.state import LearnerState
+
+Overflow = Literal["error", "ensemble"]
+"""What to do about a class too many: refuse it, or let a further state of the learner take it."""
+
+
+def make_room(learner: Learner, memory: Memory, labels: Sequence[Hashable], *, overflow: Overflow) -> Memory:
+    """The memory with an output for each of these labels, and with further states if they are needed.
+
+    Raises:
+        InputError: when there are too many and they may not overflow.
+    """
+    new = [label for label in dict.fromkeys(labels) if label not in memory.labels]
+    if not new:
+        return memory
+    N, total = learner.config.n_classes, len(memory.labels) + len(new)
+    if overflow not in ("error", "ensemble"):
+        raise InputError(f"overflow={overflow!r} is not possible: choose 'error' or 'ensemble'")
+    if total > N and overflow == "error":
+        raise InputError(
+            f"{total} classes, but this learner has {N} outputs (new now: {some(new)}); nothing was "
+            "learned. Use a learner with more outputs (autocl zoo), or overflow='ensemble'"
+        )
+    members = memory.members
+    while len(members) * N < total:
+        members = (*members, learner.initial_state().fork())
+    return replace(
+        memory, members=members, labels=(*memory.labels, *new), counts=(*memory.counts, *[0] * len(new))
+    )
 
 
 def scores(learner: Learner, states: Sequence[LearnerState], f: Tensor) -> Tensor:
