@@ -20,7 +20,7 @@ test-all: $(STAMP) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.ops
+	$(BIN)/python -m benchmarks.ops --compiled
 
 docs: $(STAMP)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -61,14 +61,19 @@ def fma_peak() -> float:
 
 
 def best_of(candidates: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Smallest time of each candidate, taking turns until the time is up."""
+    """Smallest time of each candidate, taking turns until the time is up.
+
+    A turn is at least a tenth of a second, so that a quick candidate is not measured with the caches and
+    freed memory that a slow one left behind.
+    """
     best = dict.fromkeys(candidates, float("inf"))
     deadline = time.perf_counter() + seconds
     while True:
         for name, run in candidates.items():
-            started = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - started)
+            turn = time.perf_counter() + 0.1
+            while (started := time.perf_counter()) < turn:
+                run()
+                best[name] = min(best[name], time.perf_counter() - started)
         if time.perf_counter() > deadline:
             return best
 
@@ -97,6 +102,7 @@ def compare(shape: tuple[int, int, int, int], compiled: bool, seconds: float, pe
     }
     if compiled:
         # A whole unrolled segment takes minutes to compile; ten steps at a time show what fusion gives.
+        torch._dynamo.reset()  # each shape is compiled anew; too many for one function would fall back
         ten = torch.compile(srwm_naive, dynamic=False)
 
         def in_tens(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,8 @@ from torch import Tensor
 
 # Below this many steps in all, handing work to a second thread costs more than it saves.
 WORTH_SHARING = 4096
+# Pieces for each thread: a core that other work slows down then holds nobody up for long.
+PIECES = 4
 
 
 @cache
@@ -37,10 +39,16 @@ def in_threads(run: Callable[..., None], steps: int, *arrays: Any) -> None:
     if threads == 1 or count * steps < WORTH_SHARING:
         run(0, count, *arrays)
         return
-    cuts = [count * i // threads for i in range(threads + 1)]
+    pieces = min(PIECES * threads, count)
+    todo = iter(pairwise([count * i // pieces for i in range(pieces + 1)]))
+
+    def work() -> None:
+        for lo, hi in todo:  # each piece goes to whoever asks first: advancing an iterator is atomic
+            run(lo, hi, *arrays)
+
     pool = _pool(os.getpid())
-    others = [pool.submit(run, lo, hi, *arrays) for lo, hi in pairwise(cuts[1:])]
-    run(cuts[0], cuts[1], *arrays)
+    others = [pool.submit(work) for _ in range(threads - 1)]
+    work()
     wait(others)
     for other in others:
         other.result()

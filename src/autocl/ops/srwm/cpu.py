@@ -77,10 +77,14 @@ def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]  # torch
     _, W_final, act, delta = output
     ctx.save_for_backward(inputs[0], W_final, act, delta)
     ctx.mark_non_differentiable(act, delta)
+    ctx.set_materialize_grads(False)  # zeros for act and delta would cost as much as the whole pass
 
 
 def _gradient(ctx, dy, dW_final, _act, _delta) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
-    du, dW = srwm_backward(dy, dW_final, *ctx.saved_tensors)
+    u, W_final, act, delta = ctx.saved_tensors
+    dy = torch.zeros_like(u) if dy is None else dy
+    dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
+    du, dW = srwm_backward(dy, dW_final, u, W_final, act, delta)
     return du, dW
 
 
