@@ -1,6 +1,7 @@
-"""Results as a Markdown table, made from `results/`: `python docs/results_table.py README.md` fills it in.
+"""Results as Markdown tables, made from `results/`: `python docs/results_table.py README.md` fills one in.
 
-The table stands between two marks in the file; nothing in it is typed by hand.
+A table stands between two marks in the file; nothing in it is typed by hand. The README has the headlines,
+the guide's page of results every cell.
 """
 
 import sys
@@ -16,6 +17,43 @@ from autocl.evaluation.statistics import Summary
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 RIVAL = "nearest-mean (features of {})"
 ROOT = Path(__file__).parent.parent
+HEADLINES = [
+    ("Omniglot, after mini-ImageNet", "two-task", "A→B: A", "two-task"),
+    ("the same without backward terms", "two-task", "A→B: A", "two-task-noacl"),
+    ("mini-ImageNet, after Omniglot", "two-task", "B→A: B", "two-task"),
+    ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl"),
+    ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task"),
+    ("Split-MNIST, domain, 5 tasks", "split-mnist", "domain 5-task", "split-domain"),
+    ("the same, the paper's architecture", "split-mnist", "domain 5-task", "split-domain-linear"),
+    ("Split-MNIST, class, 2 tasks", "split-mnist", "class 2-task", "split-class"),
+    ("Split-MNIST, class, 5 tasks", "split-mnist", "class 5-task", "split-class"),
+    ("the same, the paper's architecture", "split-mnist", "class 5-task", "split-class-linear"),
+    ("Split-Omniglot, domain, 5 tasks", "split-omniglot", "domain 5-task", "split-domain"),
+    ("Split-Omniglot, domain, 10 tasks", "split-omniglot", "domain 10-task", "split-domain"),
+    ("Split-Omniglot, domain, 20 tasks", "split-omniglot", "domain 20-task", "split-domain"),
+    ("Split-Omniglot, class, 5 tasks", "split-omniglot", "class 5-task", "split-class"),
+]
+"""What is shown first: in words, protocol, cell, and the learner made for it."""
+
+
+def headline_table(folder: Path) -> str:
+    """The headlines that were measured: ours, the default learner, nearest class mean, the paper."""
+    lines = {
+        (protocol.name, line.cell, line.subject): line
+        for protocol in PROTOCOLS.values()
+        for line in table_of(protocol, read_all(folder, protocol.name))
+        if line.ours is not None
+    }
+    rows = []
+    for words, protocol, cell, learner in HEADLINES:
+        line = lines.get((protocol, cell, learner))
+        if line is None:
+            continue
+        beside = (lines.get((protocol, cell, s)) for s in ("everyday", RIVAL.format(learner)))
+        ours = (line.ours, *(None if b is None else b.ours for b in beside), line.published)
+        rows.append(f"| {words} | `{learner}` | {_cells(ours)} |")
+    head = "| stream | learner | ours | `everyday` | nearest class mean | paper |"
+    return "\n".join([head, "|---|---|---:|---:|---:|---:|", *rows]) + "\n"
 
 
 def results_table(folder: Path) -> str:
@@ -59,4 +97,4 @@ def filled(text: str, table: str) -> str:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         path = Path(name)
-        path.write_text(filled(path.read_text(encoding="utf-8"), results_table(ROOT / "results")), "utf-8")
+        path.write_text(filled(path.read_text(encoding="utf-8"), headline_table(ROOT / "results")), "utf-8")
