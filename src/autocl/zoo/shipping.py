@@ -27,6 +27,8 @@ PURPOSE = {
     "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
     "three-task": "Three 5-way tasks from three domains; Tiny-ImageNet stands in for FC100.",
     "split-domain": "Streams of 2-way tasks that share two outputs (domain-incremental).",
+    "split-domain-linear": "split-domain without our read-out: the paper's architecture, the same recipe.",
+    "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
     "split-class": "Streams of 2-way tasks in which every class has its own output, ten in all.",
     "everyday": "For daily use: streams of any shape, up to 20 classes, few or many demos of each.",
     "quick": "Drawn glyphs, two tasks; small enough that the demo can train it live.",
