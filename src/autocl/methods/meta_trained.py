@@ -56,6 +56,13 @@ class MetaTrained(OnFeatures):
         """The rival's own."""
         return self._rival.readout
 
+    def differs(self) -> str:
+        """The paper's rows are those of other weights."""
+        return (
+            "meta-trained here as our learners are, with the same images, augmentation, streams and encoder; "
+            "the paper's row, if it has one, is the model its authors published"
+        )
+
     def settings(self) -> dict[str, Any]:
         """What was chosen; the rival by its fingerprint, wherever it came from."""
         return {**super().settings(), "rival": self._rival.fingerprint()}
