@@ -1,6 +1,6 @@
 """What self-modifying body and ridge read-out each contribute: `python -m benchmarks.parts split-class`.
 
-The scores of a learner with a ridge read-out are a sum of two. Here the sum answers, and either term alone:
+The scores of a learner with a ridge read-out are a weighted sum of two. Here the sum answers, and each alone:
 streams over Omniglot's validation classes, which the learner was selected on and never trained on, and
 Split-MNIST over the 5,000 held-out *training* images. No test image is looked at.
 """

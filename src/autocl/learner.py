@@ -115,11 +115,10 @@ class Learner(nn.Module):
 
     def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
-        body, readout = self.score_features(f, state)
-        return body if readout is None else body + readout
+        return self.answer_features(f, state)[0]
 
-    def score_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
-        """The two terms of `predict_features`: logits of the body and, if there is one, of the read-out."""
+    def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor]:
+        """`predict_features`, and the logits of the body alone: the same unless there is a ridge read-out."""
         self._check_features(f, state)
         if self.config.labels == "delayed":
             shown = state.tensors["delayed.label"][:, None].expand(f.shape[:-1])
@@ -128,8 +127,10 @@ class Learner(nn.Module):
         h = self._embed(f, shown)
         for i, layer in enumerate(self._stack()):
             h = layer.read(h, state.part(str(i)))
-        readout = None if self.readout is None else self.readout.read(f, state.part("readout"))
-        return self.head(h), readout
+        body = self.head(h)
+        if self.readout is None:
+            return body, body
+        return self.readout.join(body, self.readout.read(f, state.part("readout"))), body
 
     def with_classes(self, n_classes: int) -> "Learner":
         """A learner for another number of classes with the same weights.

@@ -130,14 +130,13 @@ def _ask(
 ) -> list[_Answer]:
     """Ask the queries of these tasks, all of them in one pass."""
     f = features[torch.cat([task.queries for task in tasks], dim=1)]
-    body, readout = learner.score_features(f, state)
     sizes = [task.queries.shape[1] for task in tasks]
-    both = body if readout is None else body + readout
+    whole, body = (torch.split(logits, sizes, 1) for logits in learner.answer_features(f, state))
     answers = []
-    for task, alone, own in zip(tasks, torch.split(body, sizes, 1), torch.split(both, sizes, 1), strict=True):
+    for task, own, alone in zip(tasks, whole, body, strict=True):
         labels = task.query_labels
         term = loss = F.cross_entropy(own.flatten(0, 1), labels.flatten())
-        if config.body_weight and readout is not None:
+        if config.body_weight and learner.readout is not None:
             term = loss + config.body_weight * F.cross_entropy(alone.flatten(0, 1), labels.flatten())
         accuracy = (own.argmax(-1) == labels).to(own.dtype).mean()
         answers.append(_Answer(term, loss.detach(), accuracy.detach()))

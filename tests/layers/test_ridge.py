@@ -39,10 +39,11 @@ def test_order_and_segments_do_not_matter(readout: RidgeReadout) -> None:
         torch.testing.assert_close(turned[name], whole[name])
 
 
-def test_gradients_reach_keys_ridge_and_scale(readout: RidgeReadout) -> None:
+def test_gradients_reach_features_and_every_parameter(readout: RidgeReadout) -> None:
     f, y = demos()
     f.requires_grad_()
-    readout.read(f, readout.learn(f, y, readout.initial_state(2))).square().sum().backward()
+    scores = readout.read(f, readout.learn(f, y, readout.initial_state(2)))
+    readout.join(torch.ones_like(scores), scores).square().sum().backward()
     for name, p in [("features", f), *readout.named_parameters()]:
         assert p.grad is not None, name
         assert p.grad.abs().sum() > 0, name

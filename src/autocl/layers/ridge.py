@@ -41,8 +41,9 @@ class RidgeReadout(nn.Module):
     The state is two sums over the demos, A = Σ k kᵀ and C = Σ k yᵀ, so its size is constant and the order of
     the demos does not matter: a delta rule with the best possible learning rate, which cannot forget what
     its keys keep apart. The weights (A + λI)⁻¹ C are found when a query comes. As λ grows the scores become
-    those of summed class means, so nearest mean is its limit. Keys, λ and the scale of the scores are
-    meta-learned. Not in the paper; `LearnerConfig.readout` says whether a learner has it.
+    those of summed class means, so nearest mean is its limit. Keys, λ, the scale of the scores and the weight
+    of the body beside them are meta-learned. Not in the paper; `LearnerConfig.readout` says whether a learner
+    has it.
 
     Args:
         features: F.
@@ -63,6 +64,8 @@ class RidgeReadout(nn.Module):
         self.log_ridge = nn.Parameter(torch.zeros(()))
         # One-hot regression gives scores near 0 and 1: start with differences a softmax can feel.
         self.log_scale = nn.Parameter(torch.tensor(1.5))
+        # The body takes long to learn what the read-out knows from the start: it begins as the lesser voice.
+        self.log_gate = nn.Parameter(torch.tensor(-1.0))
 
     def initial_state(self, batch: int) -> State:
         """Empty sums: A [B, K, K], C [B, K, N]."""
@@ -82,6 +85,11 @@ class RidgeReadout(nn.Module):
         weights = SolvePositive.apply(A + ridge, state["C"])  # type: ignore[no-untyped-call]
         scores: Tensor = self.log_scale.exp() * (self._keys(f) @ weights)
         return scores
+
+    def join(self, body: Tensor, scores: Tensor) -> Tensor:
+        """The learner's answer: the scores, and the body's logits as far as they have proved to help."""
+        joint: Tensor = self.log_gate.exp() * body + scores
+        return joint
 
     def _keys(self, f: Tensor) -> Tensor:
         """Keys [..., K] of norm √2: a unit vector in the meta-learned direction, and the constant."""
