@@ -50,9 +50,7 @@ def main() -> None:
                 },
                 arguments.rounds,
             )
-            ratios = ", ".join(
-                f"{k} {took['plain'] / v:.2f}×" for k, v in took.items() if k != "plain"
-            )
+            ratios = ", ".join(f"{k} {took['plain'] / v:.2f}×" for k, v in took.items() if k != "plain")
             print(f"n {n:4d}  {name:17s} plain {1e3 * took['plain']:8.2f} ms; against it: {ratios}")
 
 

@@ -110,9 +110,7 @@ def test_demos__random__change_with_the_run_and_not_with_the_stream() -> None:
     assert torch.equal(ab.tasks[0].demo_labels + 2, ba.tasks[1].demo_labels)
     other = chain_stream([a, b], shots=3, run=3)
     assert not torch.equal(ab.tasks[0].demo_index, other.tasks[0].demo_index)
-    orders = {
-        tuple(chain_stream([a], shots=2, run=r).tasks[0].demo_labels.tolist()) for r in range(60)
-    }
+    orders = {tuple(chain_stream([a], shots=2, run=r).tasks[0].demo_labels.tolist()) for r in range(60)}
     assert len(orders) == 6  # every arrangement of two and two
 
 
@@ -121,9 +119,7 @@ def test_split_omniglot__any_length__asks_what_was_not_shown_of_different_charac
     short, long = (
         split_omniglot(characters, tasks=tasks, scenario="class", shots=15, run=1) for tasks in (5, 15)
     )
-    used = [
-        c for task in long.tasks for c in np.unique(characters.labels[task.query_index.numpy()]).tolist()
-    ]
+    used = [c for task in long.tasks for c in np.unique(characters.labels[task.query_index.numpy()]).tolist()]
     assert sorted(used) == list(range(30))
     assert long.n_outputs == 30
     for task in long.tasks:
@@ -136,9 +132,7 @@ def test_split_omniglot__any_length__asks_what_was_not_shown_of_different_charac
 
 
 def test_halves__chained__are_five_way_domain_tasks() -> None:
-    sets = [
-        (digits(n, classes=10), digits(n, "test", classes=10, per_class=2)) for n in ("mnist", "cifar10")
-    ]
+    sets = [(digits(n, classes=10), digits(n, "test", classes=10, per_class=2)) for n in ("mnist", "cifar10")]
     stages = [half(*sets[0], "04"), half(*sets[1], "04"), half(*sets[0], "59")]
     stream = chain_stream(stages, shots=2, run=0, demos="paper")
     assert stream.name == "mnist-04 → cifar10-04 → mnist-59"

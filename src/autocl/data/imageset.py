@@ -17,9 +17,7 @@ Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
 
 
-def content_hash(
-    images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]
-) -> str:
+def content_hash(images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]) -> str:
     """SHA-256 over shape, pixels, class boundaries and class names."""
     digest = start_hash(images.shape, starts, classes)
     digest.update(np.ascontiguousarray(images).data)

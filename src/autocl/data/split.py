@@ -83,9 +83,7 @@ def split_omniglot(
             f"{characters.name}/{characters.split} has {characters.n_classes}"
         )
     drawn = np.random.default_rng(run).permutation(characters.n_classes)[: tasks * ways].tolist()
-    stages = [
-        _stage(characters, None, tuple(drawn[t * ways : (t + 1) * ways])) for t in range(tasks)
-    ]
+    stages = [_stage(characters, None, tuple(drawn[t * ways : (t + 1) * ways])) for t in range(tasks)]
     name = f"split-{characters.name} {scenario} {tasks}-task"
     return chain_stream(stages, shots=shots, run=run, scenario=scenario, name=name)
 

@@ -142,5 +142,3 @@ def _spread(ink: Floats, sigma: npt.NDArray[np.floating], *, reach: int) -> Floa
                 out[:, :, :-step] += moved[:, :, step:]
         ink = out
     return ink
-
-

@@ -19,15 +19,22 @@ APART = 1000
 """Numbers between the first streams of neighbouring runs."""
 
 
-def _setting(scenario: Scenario, tasks: int) -> Setting:
-    cell = f"{scenario} {tasks}-task"
+def omniglot_setting(
+    cell: str, *, scenario: Scenario, tasks: int, ways: int = 2, shots: int = SHOTS, count: int = STREAMS
+) -> Setting:
+    """Streams over test characters, `count` of them in each run; the cell is their average accuracy."""
 
     def streams(sets: Sets, run: int, options: Options) -> list[FixedStream]:
         return [
             split_omniglot(
-                sets["omniglot/test"], tasks=tasks, scenario=scenario, shots=SHOTS, run=run * APART + i
+                sets["omniglot/test"],
+                tasks=tasks,
+                ways=ways,
+                scenario=scenario,
+                shots=shots,
+                run=run * APART + i,
             )
-            for i in range(options.n_streams(STREAMS))
+            for i in range(options.n_streams(count))
         ]
 
     return Setting(
@@ -36,6 +43,10 @@ def _setting(scenario: Scenario, tasks: int) -> Setting:
         streams=streams,
         cells={cell: average},
     )
+
+
+def _setting(scenario: Scenario, tasks: int) -> Setting:
+    return omniglot_setting(f"{scenario} {tasks}-task", scenario=scenario, tasks=tasks)
 
 
 SPLIT_OMNIGLOT = Protocol(
