@@ -52,7 +52,7 @@ def test_heat_map_has_numbers_names_and_gaps() -> None:
     ax = plot_transfer_matrix(TransferMatrix(values), ["zeros", "ones"])
     assert [t.get_text() for t in ax.texts] == ["90", "72", "80"]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["zeros", "ones"]
-    assert np.isnan(ax.images[0].get_array().filled(np.nan)[0, 1])  # type: ignore[union-attr]
+    assert np.isnan(np.ma.filled(ax.images[0].get_array(), np.nan)[0, 1])
     crowded = plot_transfer_matrix(TransferMatrix(torch.full((20, 20), 0.5)))
     assert not crowded.texts
     with pytest.raises(InputError, match="3 names for a matrix of 2"):
@@ -104,7 +104,7 @@ def test_weights_rates_change_and_rank() -> None:
     rank = plot_effective_rank(f, block="q")
     assert np.allclose(rank.lines[1].get_ydata(), f.effective_rank("q")[:, 1].mean(1))
     strip = plot_weight_strip(f, task=1, layer=1, head=2, frames=3)
-    shown = strip.images[0].get_array().filled(np.nan)  # type: ignore[union-attr]
+    shown = np.ma.filled(strip.images[0].get_array(), np.nan)
     assert shown.shape == (28 + 3, 3 * 9)
     for name, rows, columns, moment in (
         ("y", slice(8), slice(9, 17), 4),

@@ -110,6 +110,7 @@ def test_the_data_of_a_recipe_can_serve_its_streams(name: str) -> None:
         info = describe(source.name)
         splits = ("train",) if source.name == "tiny_imagenet" else ("train", "val")
         if info.make is None and any(locate(info, split) is None for split in splits):
+            # Some sets (FC100) can only be downloaded: without the files there is nothing to sample from.
             pytest.skip(f"{info.title} is not on this machine")
     few_glyphs = tuple(replace(s, classes=min(s.classes, 100)) for s in recipe.sources)  # draws in a moment
     for sampler in samplers(replace(recipe, sources=few_glyphs)):
