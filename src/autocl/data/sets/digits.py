@@ -19,11 +19,11 @@ def _make(split: str, size: int, options: Mapping[str, Any]) -> Raw:
 
 
 def _blocks() -> Iterator[Block]:
-    """Images and labels, a few rows of scikit-learn's file at a time: load_digits makes eight bytes a pixel."""
+    """Images and labels, a few rows of scikit-learn's file at a time: load_digits makes 8 bytes a pixel."""
     # Pixels count the ink in 4×4 cells: 0 to 16.
     grays = np.rint(np.arange(17) * (255 / 16)).astype(np.uint8)
-    with files("sklearn.datasets.data").joinpath("digits.csv.gz").open("rb") as packed:
-        lines = gzip.open(packed, "rt")
+    table = files("sklearn.datasets.data").joinpath("digits.csv.gz")
+    with table.open("rb") as packed, gzip.open(packed, "rt") as lines:
         while chunk := list(islice(lines, _BLOCK)):
             rows = np.loadtxt(chunk, delimiter=",", dtype=np.uint8, ndmin=2)
             yield grays[rows[:, :64]].reshape(-1, 8, 8), rows[:, 64].astype(np.int64)
