@@ -1,32 +1,25 @@
 """The handwritten digits that come with scikit-learn: 1,797 of 8×8 pixels, no download."""
 
-import gzip
-from collections.abc import Iterator, Mapping
-from importlib.resources import files
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from autocl.data.description import SetInfo
-from autocl.data.readers.block import Block, Raw, hold_out
+from autocl.data.readers.block import Raw, hold_out
 
 _BLOCK = 256
 
 
 def _make(split: str, size: int, options: Mapping[str, Any]) -> Raw:
-    return hold_out(Raw(classes=tuple("0123456789"), blocks=_blocks()), split)
-
-
-def _blocks() -> Iterator[Block]:
-    """Images and labels, a few rows of scikit-learn's file at a time: load_digits makes 8 bytes a pixel."""
+    ink, labels = load_digits(return_X_y=True)
     # Pixels count the ink in 4×4 cells: 0 to 16.
     grays = np.rint(np.arange(17) * (255 / 16)).astype(np.uint8)
-    table = files("sklearn.datasets.data").joinpath("digits.csv.gz")
-    with table.open("rb") as packed, gzip.open(packed, "rt") as lines:
-        while chunk := list(islice(lines, _BLOCK)):
-            rows = np.loadtxt(chunk, delimiter=",", dtype=np.uint8, ndmin=2)
-            yield grays[rows[:, :64]].reshape(-1, 8, 8), rows[:, 64].astype(np.int64)
+    labels = labels.astype(np.int64)
+    images = grays[ink.astype(np.uint8)].reshape(-1, 8, 8)
+    blocks = ((images[at : at + _BLOCK], labels[at : at + _BLOCK]) for at in range(0, len(images), _BLOCK))
+    return hold_out(Raw(classes=tuple("0123456789"), blocks=blocks), split)
 
 
 DIGITS = SetInfo(
