@@ -77,17 +77,27 @@ def test_content_beyond_4_gb_is_refused() -> None:
         _read(io.BytesIO(bytes(data)))
 
 
-@given(st.data())
-def test_a_flipped_bit_never_gives_other_content(data: st.DataObject) -> None:
+def test_no_flipped_bit_gives_other_content() -> None:
     content = {"a/first.png": b"0123456789" * 5, "b/second.png": bytes(range(100))}
-    damaged = bytearray(_zipped(content).getvalue())
-    bit = data.draw(st.integers(0, 8 * len(damaged) - 1))
-    damaged[bit // 8] ^= 1 << bit % 8
-    try:
-        found = _read(io.BytesIO(bytes(damaged)))
-    except (zipfile.BadZipFile, zips.zlib.error):
-        return
-    assert found == content
+    whole = _zipped(content).getvalue()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            found = _read(io.BytesIO(bytes(damaged)))
+        except (zipfile.BadZipFile, zips.zlib.error):
+            continue
+        assert found == content, bit
+
+
+def test_a_length_that_skips_a_listing_is_noticed() -> None:
+    data = bytearray(_zipped({"a": b"x", "b": b"y"}).getvalue())
+    first = data.find(b"PK\x01\x02")
+    second = data.find(b"PK\x01\x02", first + 1)
+    end = data.find(b"PK\x05\x06")
+    struct.pack_into("<H", data, first + 32, end - second)  # its comment swallows the second listing exactly
+    with pytest.raises(zipfile.BadZipFile, match="1 entries where it should have 2"):
+        _read(io.BytesIO(bytes(data)))
 
 
 def test_listing_costs_less_than_zipfile() -> None:

@@ -70,15 +70,16 @@ class Zip:
             BadZipFile: when there is none.
         """
         self._file = file
-        self._start, self._size = self._directory()
+        self._start, self._size, self._count = self._directory()
 
     def entries(self) -> Iterator[Entry]:
         """All files, in the directory's order; folders are left out.
 
         A name is the one thing in a zip without a check sum, and a damaged one could move or hide a file:
-        each is compared with its second copy, which stands before the content.
+        each is compared with its second copy, which stands before the content. A damaged length could skip
+        listings: they must be as many as the zip says, and fill the directory.
         """
-        at, end = self._start, self._start + self._size
+        at, end, count = self._start, self._start + self._size, 0
         piece, piece_at = b"", at
         while at < end:
             if at + _LONGEST_LISTING > piece_at + len(piece) < end:
@@ -89,6 +90,9 @@ class Zip:
             if not name.endswith("/"):
                 yield Entry(name, at)
             at += listed.length
+            count += 1
+        if at != end or count != self._count:
+            raise BadZipFile(f"its directory lists {count} entries where it should have {self._count}")
 
     def read(self, at: int) -> bytes:
         """The content of the entry that is listed at `at`.
@@ -117,8 +121,8 @@ class Zip:
             raise BadZipFile(f"the file ends {count - len(data)} bytes too early")
         return data
 
-    def _directory(self) -> tuple[int, int]:
-        """First byte and length of the directory, from the record at the end of the file."""
+    def _directory(self) -> tuple[int, int, int]:
+        """First byte, length and entries of the directory, from the record at the end of the file."""
         length = self._file.seek(0, 2)
         tail_at = max(length - _END.size - _LONGEST_COMMENT, 0)
         tail = self._bytes(tail_at, length - tail_at)
@@ -126,19 +130,19 @@ class Zip:
         if found < 0 or found + _END.size > len(tail):
             raise BadZipFile("it does not end like a zip")
         end = tail_at + found
-        *_, size, start, comment = _END.unpack_from(tail, found)
+        *_, count, size, start, comment = _END.unpack_from(tail, found)
         if end + _END.size + comment != length:
             raise BadZipFile("something follows its end")
         if end >= _LOCATOR.size:
             magic, _, long_end, _ = _LOCATOR.unpack(self._bytes(end - _LOCATOR.size, _LOCATOR.size))
             if magic == b"PK\x06\x07":  # more than 65,535 entries, or 4 GB
                 end = long_end
-                magic, *_, size, start = _LONG_END.unpack(self._bytes(end, _LONG_END.size))
+                magic, *_, count, size, start = _LONG_END.unpack(self._bytes(end, _LONG_END.size))
                 if magic != b"PK\x06\x06":
                     raise BadZipFile("the second record of its end is damaged")
         if start + size != end:
             raise BadZipFile("its directory is not where it should be")
-        return start, size
+        return start, size, count
 
     def _content_start(self, listed: _Listed) -> int:
         """Where the content of an entry begins, after a header that must agree with the listing."""
