@@ -26,7 +26,7 @@ VARIANTS = {
     "no pooling": "--streams.drawing independent",
     "all steps with 5 shots": "--streams.fewest-shots None",
     "no augmentation": " ".join(
-        f"--augment.{a} 0" for a in ("rotate", "scale", "shear", "shift", "thickness")
+        f"--sources.0.augment.{a} 0" for a in ("rotate", "scale", "shear", "shift", "thickness")
     ),
     "norm before the recurrence": "--learner.norm pre",
     "encoder in bf16": "--bf16",

@@ -154,7 +154,8 @@ class OurStep:
         images = sampler.images(batch, channels=3)
 
         def draw() -> None:
-            sampler.images(sampler.batch(self.number), channels=3, augment=recipe.augment)
+            changes = [s.augment for s in recipe.sources]
+            sampler.images(sampler.batch(self.number), channels=3, augment=changes)
 
         def encode() -> None:
             learner.encoder(images).sum().backward()

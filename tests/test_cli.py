@@ -42,7 +42,7 @@ def test_train_resume_and_what_they_leave(capsys: pytest.CaptureFixture[str], tm
     assert f"the best learner by validation is {out}/best.safetensors" in capsys.readouterr().err
     recipe = json.loads((out / "recipe.json").read_text())
     assert (recipe["seed"], recipe["objective"]["acl"], recipe["streams"]["shots"]) == (9, False, 2)
-    assert recipe["augment"] is None
+    assert not any(recipe["sources"][0]["augment"].values())
     main(["train", "--resume", str(out), "--device", "cpu"])
     assert "best learner" in capsys.readouterr().err
     assert "holds a run" in failure(capsys, "train", "quick", *TINY.split(), "--out", str(out))
@@ -66,16 +66,16 @@ def test_dry_run_shows_recipe_size_time_and_memory_and_writes_nothing(
 
 def test_any_field_can_be_set() -> None:
     options = (
-        "--streams.max-tasks 3 --streams.return-chance 0.5 --sources.0.no-rotations --augment.rotate 3 "
+        "--streams.max-tasks 3 --streams.return-chance 0.5 --sources.0.no-rotations "
         "--objective.own-weights 1 2 3 4 --learner.encoder.kind resnet12 --optimiser.betas 0.8 0.9 "
-        "--validation.rule paper --bf16 --carry-state 2"
+        "--sources.0.augment.rotate 3 --validation.rule paper --bf16 --carry-state 2"
     )
     recipe = override(get_recipe("fast_everyday"), options.split())
     assert recipe.streams.max_tasks == 3
     assert recipe.streams.return_chance == 0.5
     assert not recipe.sources[0].rotations
-    assert recipe.augment.rotate == 3
-    assert recipe.augment.scale == get_recipe("fast_everyday").augment.scale
+    assert recipe.sources[0].augment.rotate == 3
+    assert recipe.sources[0].augment.scale == get_recipe("fast_everyday").sources[0].augment.scale
     assert recipe.objective.own_weights == (1, 2, 3, 4)
     assert recipe.learner.encoder.kind == "resnet12"
     assert recipe.optimiser.betas == (0.8, 0.9)
@@ -90,7 +90,7 @@ def test_no_option_leaves_a_recipe_as_it_is(name: str) -> None:
 
 
 def test_augmentation_can_be_switched_on_where_there_is_none() -> None:
-    assert override(get_recipe("quick"), ["--augment.rotate", "5"]).augment.rotate == 5
+    assert override(get_recipe("quick"), ["--sources.0.augment.rotate", "5"]).sources[0].augment.rotate == 5
 
 
 def test_errors_are_one_line_and_exit_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from autocl import zoo
 from autocl.cli import COMMANDS
-from autocl.data.augment import Augment
 from autocl.data.catalog import CATALOG
 from autocl.data.commands import SUBCOMMANDS
 from autocl.demo.commands import Options as DemoOptions
@@ -73,9 +72,7 @@ def places() -> dict[str, Place]:
     }
     run: dict[str, Values] = {"--out": (), "--device": ("cpu", "cuda"), "--dry-run": None}
     for name in RECIPES:
-        recipe = get_recipe(name)
-        whole = replace(recipe, augment=recipe.augment or Augment())
-        out[f"train {name}"] = Place(options=run | _of_fields(whole))
+        out[f"train {name}"] = Place(options=run | _of_fields(get_recipe(name)))
     for name, rival in RIVALS.items():
         out[f"train {name}"] = Place(options={"--out": ()} | _of_fields(rival()))
     for name, function in SUBCOMMANDS.items():

@@ -252,10 +252,10 @@ def test_images__augmented__depend_on_seed_and_step_alone() -> None:
 
     sampler = StreamSampler([toy()], StreamConfig(ways=2, pool_classes=12), 4, 0)
     one, again, part = sampler.batch(2), sampler.batch(2), sampler.batch(2, 1, 3)
-    x = sampler.images(one, augment=noise)
-    assert torch.equal(x, sampler.images(again, augment=noise))
-    assert torch.equal(x, sampler.images(part, augment=noise))
-    assert not torch.equal(x, sampler.images(sampler.batch(3), augment=noise))
+    x = sampler.images(one, augment=[noise])
+    assert torch.equal(x, sampler.images(again, augment=[noise]))
+    assert torch.equal(x, sampler.images(part, augment=[noise]))
+    assert not torch.equal(x, sampler.images(sampler.batch(3), augment=[noise]))
 
 
 @pytest.mark.parametrize(

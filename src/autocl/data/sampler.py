@@ -92,15 +92,20 @@ class StreamSampler:
         return self._assemble(step, pool, [d.part(lo, hi) for d in draws])
 
     def images(
-        self, batch: StreamBatch, *, channels: int | None = None, augment: Augmentation | None = None
+        self,
+        batch: StreamBatch,
+        *,
+        channels: int | None = None,
+        augment: Sequence[Augmentation] | None = None,
     ) -> torch.Tensor:
         """Network input for every image of the batch's pool.
 
         Args:
             batch: from this sampler.
             channels: default: as many as the set with the most has; one-channel sets are repeated.
-            augment: changes the pixels, scaled to [0, 1]. Seeded by (seed, step), image after image of the
-                pool: all parts of a step agree when they have the same pool, that is with pooled drawing.
+            augment: one for each set; changes its pixels, scaled to [0, 1]. Seeded by (seed, step), image
+                after image of the pool: all parts of a step agree when they have the same pool, that is with
+                pooled drawing.
 
         Returns:
             float32 [U, C, H, W], normalised.
@@ -111,11 +116,12 @@ class StreamSampler:
         generator = torch.Generator().manual_seed(int(seed[0]))
         number = np.searchsorted(self._offsets, batch.pool.numpy(), side="right") - 1
         bounds = np.searchsorted(number, np.arange(len(self.sets) + 1)).tolist()
+        changes = [None] * len(self.sets) if augment is None else augment
         parts = [
-            images.take(
-                batch.pool[a:b] - int(offset), channels=channels, augment=augment, generator=generator
+            images.take(batch.pool[a:b] - int(offset), channels=channels, augment=change, generator=generator)
+            for images, offset, change, (a, b) in zip(
+                self.sets, self._offsets, changes, pairwise(bounds), strict=True
             )
-            for images, offset, (a, b) in zip(self.sets, self._offsets, pairwise(bounds), strict=True)
             if b > a
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

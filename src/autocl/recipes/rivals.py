@@ -6,7 +6,7 @@ They differ in what learns from the demos. Steps are chosen so that each takes a
 from dataclasses import replace
 
 from autocl.methods.rival import RivalConfig
-from autocl.recipes.fast import FIVE_TASKS, HANDWRITING, OMNIGLOT
+from autocl.recipes.fast import FIVE_TASKS, HANDWRITTEN
 from autocl.training.rival_recipe import RivalRecipe
 
 
@@ -14,9 +14,8 @@ def _rival(name: str, config: RivalConfig) -> RivalRecipe:
     return RivalRecipe(
         name=name,
         rival=config,
-        source=OMNIGLOT,
+        source=HANDWRITTEN,
         streams=replace(FIVE_TASKS, scenario="class"),
-        augment=HANDWRITING,
     )
 
 

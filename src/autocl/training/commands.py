@@ -12,7 +12,6 @@ import torch
 import tyro
 from rich.console import Console
 
-from autocl.data.augment import Augment
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.recipes.rivals import RIVALS
@@ -120,12 +119,8 @@ def override(recipe: Recipe, args: Sequence[str]) -> Recipe:
         >>> override(get_recipe("quick"), ["--streams.shots", "3", "--objective.no-acl"]).streams.shots
         3
     """
-    off = Augment()
-    # Without subcommands an optional part can only be set where there is one.
-    default = replace(recipe, augment=recipe.augment or off)
     prog = f"autocl train {recipe.name}"
-    changed = tyro.cli(Recipe, default=default, args=args, prog=prog, config=(tyro.conf.AvoidSubcommands,))
-    return replace(changed, augment=None if changed.augment == off else changed.augment)
+    return tyro.cli(Recipe, default=recipe, args=args, prog=prog, config=(tyro.conf.AvoidSubcommands,))
 
 
 def dry_run(recipe: Recipe, device: str, *, steps: int = 3) -> None:

@@ -29,6 +29,8 @@ class Source:
     """paper: normalise as the authors' code does, also where that is inconsistent (omniglot)."""
     classes: int = 2000
     """glyphs: how many to draw; they are endless."""
+    augment: Augment = field(default_factory=Augment)
+    """Changes to training images; none is the paper."""
 
     def options(self, split: str) -> dict[str, Any]:
         """Arguments for `autocl.data.load`, for the training or validation split."""
@@ -91,8 +93,6 @@ class Recipe:
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optimiser: Optimiser = field(default_factory=Optimiser)
     validation: Validation = field(default_factory=Validation)
-    augment: Augment | None = None
-    """Changes to training images; None is the paper."""
     steps: int = 1000
     batch_size: int = 32
     """Streams a step, over all ranks."""
@@ -173,18 +173,22 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     return {**asdict(recipe), "streams_kind": type(recipe.streams).__name__}
 
 
+def source_from_dict(values: dict[str, Any]) -> Source:
+    """The inverse of `dataclasses.asdict`."""
+    return Source(**{**values, "augment": Augment(**values["augment"])})
+
+
 def recipe_from_dict(values: dict[str, Any]) -> Recipe:
     """Read back what `recipe_to_dict` wrote."""
     values = dict(values)
     kind = {"StreamConfig": StreamConfig, "RandomShapes": RandomShapes}[values.pop("streams_kind")]
     nested = {
-        "sources": tuple(Source(**s) for s in values["sources"]),
+        "sources": tuple(source_from_dict(s) for s in values["sources"]),
         "streams": kind(**values["streams"]),
         "learner": config_from_dict(values["learner"]),
         "objective": ObjectiveConfig(**_tuples(values["objective"])),
         "optimiser": Optimiser(**_tuples(values["optimiser"])),
         "validation": Validation(**values["validation"]),
-        "augment": None if values["augment"] is None else Augment(**values["augment"]),
     }
     return Recipe(**{**values, **nested})
 

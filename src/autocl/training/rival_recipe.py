@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autocl.data.augment import Augment
 from autocl.data.stream_config import StreamConfig
 from autocl.encoders import EncoderConfig
 from autocl.errors import FileError, InputError
 from autocl.methods.rival import RivalConfig
-from autocl.training.recipe import FILE_NAME, Source
+from autocl.training.recipe import FILE_NAME, Source, source_from_dict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +22,6 @@ class RivalRecipe:
     source: Source
     """Its training classes are used, its validation classes validate."""
     streams: StreamConfig
-    augment: Augment | None = None
-    """Changes to training images."""
     steps: int = 700
     batch_size: int = 24
     """Streams a step."""
@@ -69,9 +66,8 @@ def rival_recipe_from_dict(values: dict[str, Any]) -> RivalRecipe:
     rival = values["rival"]
     nested = {
         "rival": RivalConfig(**{**rival, "encoder": EncoderConfig(**rival["encoder"])}),
-        "source": Source(**values["source"]),
+        "source": source_from_dict(values["source"]),
         "streams": StreamConfig(**values["streams"]),
-        "augment": None if values["augment"] is None else Augment(**values["augment"]),
     }
     return RivalRecipe(**{**values, **nested})
 

@@ -133,7 +133,7 @@ def _step(run: RivalRun, step: int) -> dict[str, float]:
     for group in run.optimiser.param_groups:
         group["lr"] = rate
     batch = run.train.batch(step)
-    images = run.train.images(batch, channels=recipe.rival.channels, augment=recipe.augment)
+    images = run.train.images(batch, channels=recipe.rival.channels, augment=[recipe.source.augment])
     features = rival.encoder(images)
     outcome = stream_loss(rival, features, batch)
     loss = outcome.loss

@@ -146,7 +146,9 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     for part in range(parts):
         number = step * parts + part
         batch = run.train.batch(number, lo, hi).to(ranks.device)
-        images = run.train.images(batch, channels=recipe.learner.channels, augment=recipe.augment)
+        images = run.train.images(
+            batch, channels=recipe.learner.channels, augment=[s.augment for s in recipe.sources]
+        )
         if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
             carried = None
         try:
