@@ -68,6 +68,21 @@ def leave(M, first, P, R, V, W):
                 scatter(W, base + (r + i) * P + j, R * P, rows[i])
 
 
+@numba.njit(fastmath=FAST, error_model="numpy")
+def dot(M, m, x, i, P, V, L):
+    """The four rows of M at m times the vector of x at i. One sum would wait for itself: there are four."""
+    a = load(M, m) * spread(x, i)
+    b = load(M, m + V) * spread(x, i + L)
+    c = load(M, m + 2 * V) * spread(x, i + 2 * L)
+    d = load(M, m + 3 * V) * spread(x, i + 3 * L)
+    for j in range(4, P, 4):
+        a = a + load(M, m + j * V) * spread(x, i + j * L)
+        b = b + load(M, m + (j + 1) * V) * spread(x, i + (j + 1) * L)
+        c = c + load(M, m + (j + 2) * V) * spread(x, i + (j + 2) * L)
+        d = d + load(M, m + (j + 3) * V) * spread(x, i + (j + 3) * L)
+    return (a + b) + (c + d)
+
+
 @cache
 def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
     """Forward pass over groups lo..hi, specialised to (D, rates, precision).
@@ -105,11 +120,22 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                 for j in range(0, P, 4):
                     store(now, j * L, gather(u, at + j, T * P))
                 s0, z0 = load(s, 3 * C * V), splat(zero)
-                for j in range(P):
-                    w0 = load(M, (3 * C * P + j) * V) + s0 * spread(key, j * L)
-                    store(M, (3 * C * P + j) * V, w0)
+                z1 = z2 = z3 = z0
+                for j in range(0, P, 4):
+                    m = (3 * C * P + j) * V
+                    w0 = load(M, m) + s0 * spread(key, j * L)
+                    w1 = load(M, m + V) + s0 * spread(key, (j + 1) * L)
+                    w2 = load(M, m + 2 * V) + s0 * spread(key, (j + 2) * L)
+                    w3 = load(M, m + 3 * V) + s0 * spread(key, (j + 3) * L)
+                    store(M, m, w0)
+                    store(M, m + V, w1)
+                    store(M, m + 2 * V, w2)
+                    store(M, m + 3 * V, w3)
                     z0 = z0 + w0 * spread(now, j * L)
-                store(z, 3 * C * V, z0)
+                    z1 = z1 + w1 * spread(now, (j + 1) * L)
+                    z2 = z2 + w2 * spread(now, (j + 2) * L)
+                    z3 = z3 + w3 * spread(now, (j + 3) * L)
+                store(z, 3 * C * V, (z0 + z1) + (z2 + z3))
                 for i in range(C):
                     s0, s1, s2 = load(s, i * V), load(s, (C + i) * V), load(s, (2 * C + i) * V)
                     z0 = z1 = z2 = splat(zero)
@@ -162,9 +188,7 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
 
                 to = (group * K + min(t, K - 1)) * R * L
                 at += 2 * P * L
-                d0 = splat(zero)
-                for j in range(P):
-                    d0 = d0 + load(M, (3 * C * P + j) * V) * spread(x, j * L)
+                d0 = dot(M, 3 * C * P * V, x, 0, P, V, L)
                 store(delta, to + 3 * C * V, d0)
                 store(s, 3 * C * V, d0 * spread(act, at + (rates - 1) * L))
                 b0 = spread(act, at)
@@ -225,9 +249,8 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                 at = (n * T + t) * P
                 b0, b3 = spread(act, rate), spread(act, rate + (rates - 1) * L)
                 b1, b2 = spread(act, rate + min(1, rates - 1) * L), spread(act, rate + min(2, rates - 1) * L)
-                db0 = db1 = db2 = ds0 = splat(zero)
-                for j in range(P):
-                    ds0 = ds0 + load(G, (3 * C * P + j) * V) * spread(act, key + j * L)
+                db0 = db1 = db2 = splat(zero)
+                ds0 = dot(G, 3 * C * P * V, act, key, P, V, L)
                 d0 = load(delta, to + 3 * C * V)
                 db3 = ds0 * d0
                 store(s, 3 * C * V, d0 * b3)
