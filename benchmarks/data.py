@@ -74,31 +74,33 @@ def augmentation() -> None:
         print(f"take 4,000 images with {title}: {changed * 1e3:.0f} ms, {changed / plain:.1f}× without")
 
 
-# The peak is reset after the imports: those before loading, and those that a first, unmeasured process found
-# loading itself to make. (getrusage would report the peak of the parent process as well.)
+# Loaded twice, into two empty caches: what the first time costs once and for all, imports and pages of code,
+# is not the set's; what it left in the allocator is given back. (getrusage would report the peak of the
+# parent process as well.)
 _PEAK = """
-import importlib, pathlib, re, sys
+import ctypes, gc, os, pathlib, re, sys
 from autocl.data import load
-name, split, *modules = sys.argv[1:]
-for module in modules:
-    importlib.import_module(module)
-known = set(sys.modules)
+name, split, first, second = sys.argv[1:]
 def kilobytes(what):
     return int(re.search(what + r":\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+os.environ["AUTOCL_CACHE"] = first
+load(name, split)
+gc.collect()
+ctypes.CDLL("libc.so.6").malloc_trim(0)
+os.environ["AUTOCL_CACHE"] = second
 pathlib.Path("/proc/self/clear_refs").write_text("5")
 before = kilobytes("VmRSS")
 images = load(name, split).images
-print((kilobytes("VmHWM") - before) * 1024, images.nbytes, *(set(sys.modules) - known))
+print((kilobytes("VmHWM") - before) * 1024, images.nbytes)
 """
 
 
-def peak_of_loading(name: str, split: str, modules: tuple[str, ...] = ()) -> tuple[int, int, tuple[str, ...]]:
-    """Peak bytes of decoding into an empty cache, decoded bytes, and the modules imported on the way."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", _PEAK, name, split, *modules]
-        there = {**os.environ, "AUTOCL_CACHE": folder}
-        peak, size, *imported = subprocess.check_output(command, env=there, text=True).split()
-    return int(peak), int(size), tuple(imported)
+def peak_of_loading(name: str, split: str) -> tuple[int, int]:
+    """Peak bytes of decoding into an empty cache, and decoded bytes."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        command = [sys.executable, "-c", _PEAK, name, split, first, second]
+        peak, size = subprocess.check_output(command, text=True).split()
+    return int(peak), int(size)
 
 
 def memory() -> None:
@@ -106,8 +108,7 @@ def memory() -> None:
         for split in info.splits:
             if info.make is None and locate(info, split) is None:
                 continue
-            *_, modules = peak_of_loading(info.name, split)
-            peak, size, _ = peak_of_loading(info.name, split, modules)
+            peak, size = peak_of_loading(info.name, split)
             print(
                 f"{info.name} {split}: peak memory {peak / 1e6:.1f} MB, {peak / size:.2f}× its decoded "
                 f"{size / 1e6:.1f} MB (limit: 2.5×)",
