@@ -116,6 +116,16 @@ def test_negligible_differences_are_none_however_sure() -> None:
     assert compare(sure, Published(49.8)) == "better"
 
 
+def test_where_forgetting_is_shown_more_is_not_better(tmp_path: Path) -> None:
+    ood = PROTOCOLS["two-task-ood"]
+    row = "Omniglot + mini-ImageNet, no ACL"
+    (outcome, *_) = run(ood, known_subject(Known()), QUICK, tmp_path, row=row)
+    (first, *_) = table_of(
+        ood, [replace(outcome, diet="demos", incomparable="", cells={"A→B: A": [90.0, 90.0]})]
+    )
+    assert first.status == "higher"
+
+
 def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Path) -> None:
     outcomes = run(SPLIT, known_subject(Known(), name="best"), Options(runs=2), tmp_path, row="GeMCL")
     text = markdown(table_of(SPLIT, outcomes), title=SPLIT.title)

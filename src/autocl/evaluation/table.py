@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from autocl.evaluation.outcome import Outcome
-from autocl.evaluation.paper import TABLES, Published
+from autocl.evaluation.paper import NO_ACL, TABLES, Published
 from autocl.evaluation.rows import other_diet
 from autocl.evaluation.statistics import Status, Summary, compare, summarise
 
@@ -27,6 +27,7 @@ HEADINGS = (
 COST_FROM = 6
 """First of the columns that tell what a number cost."""
 STATUS_STYLE: dict[str, str] = {"reproduced": "green", "better": "bold green", "worse": "yellow"}
+NEUTRAL: dict[Status, Status] = {"better": "higher", "worse": "lower"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +167,10 @@ def _judge(outcome: Outcome, ours: Summary | None, published: Published | None) 
         return "no counterpart", ""
     if reason := other_diet(outcome.diet, outcome.paper_row) or outcome.incomparable:
         return "not comparable", reason
-    return compare(ours, published), ""
+    status = compare(ours, published)
+    if outcome.paper_row.endswith(NO_ACL):
+        status = NEUTRAL.get(status, status)
+    return status, ""
 
 
 def _printed(published: Published | None) -> str:
