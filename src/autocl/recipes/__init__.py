@@ -15,6 +15,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
         paper.paper_split_domain,
         paper.paper_split_class,
         fast.fast_two_task,
+        fast.fast_two_task_long,
         fast.fast_three_task,
         fast.fast_split_domain,
         fast.fast_split_class,
