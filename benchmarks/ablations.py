@@ -17,6 +17,7 @@ from rich.table import Table
 
 from autocl.training.log import read_log
 
+BASE = f"{SETTINGS['two'].command} --learner.readout linear --validation.batches 16"
 POOLING_RATIO = 3.6
 VARIANTS = {
     "base": "",
@@ -35,28 +36,15 @@ VARIANTS = {
 }
 
 
-def train(name: str, options: str, steps: int, seed: int, out: Path) -> Path:
-    """Run one variant, continue it, or find it done."""
-    folder = out / name.replace(" ", "-")
-    if name == "no pooling":
-        steps = round(steps / POOLING_RATIO)
-    command = [sys.executable, "-m", "autocl", "train"]
-    if (folder / "last.safetensors").exists():
-        command += ["--resume", str(folder)]
-    else:
-        validation = f"--validation.every {steps // 3} --validation.batches 16"
-        command += f"{SETTINGS['two'].command} --learner.readout linear {options}".split()
-        command += f"--steps {steps} --seed {seed} {validation} --out {folder}".split()
-    if not done(folder, steps):
-        subprocess.run(command, check=True)
-    return folder
-
-
-def done(folder: Path, steps: int) -> bool:
+def finish(folder: Path, options: str, steps: int) -> None:
+    """Run `autocl train` with these options, continue the run in the folder, or find it done."""
     log = folder / "log.jsonl"
-    return log.exists() and any(
-        line["step"] == steps and "validation/matrix" in line for line in read_log(log)
-    )
+    if log.exists() and any(r["step"] == steps and "validation/score" in r for r in read_log(log)):
+        return
+    command = f"train {options} --steps {steps} --out {folder}"
+    if (folder / "last.safetensors").exists():
+        command = f"train --resume {folder}"
+    subprocess.run([sys.executable, "-m", "autocl", *command.split()], check=True)
 
 
 def main() -> None:
@@ -69,7 +57,10 @@ def main() -> None:
     title = f"end of the stream, validation classes, % (seed {args.seed}, {args.steps} steps)"
     table = Table("variant", "first task", "second task", "first, when learned", "minutes", title=title)
     for name in args.only:
-        folder = train(name, VARIANTS[name], args.steps, args.seed, args.out)
+        folder = args.out / name.replace(" ", "-")
+        steps = round(args.steps / POOLING_RATIO) if name == "no pooling" else args.steps
+        options = f"{BASE} --seed {args.seed} --validation.every {steps // 3} {VARIANTS[name]}"
+        finish(folder, options, steps)
         lines = list(read_log(folder / "log.jsonl"))
         matrix = [line["validation/matrix"] for line in lines if "validation/matrix" in line][-1]
         minutes = max(line.get("seconds", 0.0) for line in lines) / 60
