@@ -4,8 +4,8 @@ Run: python -m benchmarks.mixers
 
 Each is meta-trained as `fast_split_class` with the paper's linear head and the same seed, steps, streams and
 images: the self-referential matrix, DeltaNet, linear attention, softmax attention (whose state grows with the
-stream) and an LSTM. Printed are validation classes of Omniglot; Split-MNIST is measured by the command printed
-last. Runs are kept in --out and not run again.
+stream) and an LSTM. Printed are validation classes of Omniglot; the command printed last measures
+Split-MNIST. Runs are kept in --out and not run again.
 """
 
 import argparse
