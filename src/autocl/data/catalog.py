@@ -22,5 +22,8 @@ CATALOG: dict[str, SetInfo] = {
 def describe(name: str) -> SetInfo:
     """The entry of a set; a `DataError` that lists the names when there is none."""
     if name not in CATALOG:
-        raise DataError(f"there is no image set {name!r}: known are {', '.join(CATALOG)}")
+        raise DataError(
+            f"there is no image set {name!r}: known are {', '.join(CATALOG)}; images of your own are "
+            "a folder with one folder per class"
+        )
     return CATALOG[name]

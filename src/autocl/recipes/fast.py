@@ -26,6 +26,9 @@ GLYPHS = Source(name="glyphs")
 
 FIVE_TASKS = StreamConfig(tasks=5, ways=2, shots=15, fewest_shots=3, queries=10)
 """Shots vary, or the self-modifying layers answer worse with fewer."""
+TWO_TASKS = StreamConfig(
+    tasks=2, ways=5, shots=15, queries=15, order="alternate", pool_classes=20, pool_images=20
+)
 RIDGE = LearnerConfig(readout="ridge", readout_keys=256, readout_hidden=256)
 """Keys of 256 keep 40 classes apart under two labels, where 128 linear ones did not (docs/notebook.md)."""
 BOTH = ObjectiveConfig(body_weight=1.0)
@@ -70,9 +73,7 @@ def fast_two_task() -> Recipe:
     return Recipe(
         name="fast_two_task",
         sources=(OMNIGLOT, MINI_IMAGENET),
-        streams=StreamConfig(
-            tasks=2, ways=5, shots=15, queries=15, order="alternate", pool_classes=20, pool_images=20
-        ),
+        streams=TWO_TASKS,
         learner=LearnerConfig(n_classes=5, label_scale=LABEL_SCALE),
         optimiser=_optimiser(),
         validation=Validation(every=200, batches=4),
@@ -92,7 +93,7 @@ def fast_two_task_long() -> Recipe:
         base,
         name="fast_two_task_long",
         sources=(OMNIGLOT, replace(MINI_IMAGENET, augment=PHOTOS)),
-        streams=replace(base.streams, first_shot=True),
+        streams=replace(TWO_TASKS, first_shot=True),
         objective=ObjectiveConfig(own_weights=(0.1, 1.0)),
         optimiser=_optimiser(1.5e-3),
         steps=3000,
@@ -106,7 +107,7 @@ def fast_three_task() -> Recipe:
         base,
         name="fast_three_task",
         sources=(OMNIGLOT, replace(MINI_IMAGENET, augment=PHOTOS), replace(TINY_IMAGENET, augment=PHOTOS)),
-        streams=replace(base.streams, tasks=3, order="rotate", pool_classes=16),
+        streams=replace(TWO_TASKS, tasks=3, order="rotate", pool_classes=16),
     )
 
 

@@ -40,6 +40,7 @@ examples:
   autocl train quick --objective.no-acl                 the same without the backward terms: watch it forget
   autocl train fast_split_class --steps 2000 --seed 3   any field can be set; RECIPE --help lists them
   autocl train paper_split_domain --init-from runs/two/best.safetensors
+  autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
   autocl train fast_two_task --dry-run                  the resolved recipe, size, memory and time
   autocl train gemcl --out rivals/gemcl                 for autocl bench TABLE --method gemcl --rivals rivals
   torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two        four GPUs of one machine

@@ -23,6 +23,7 @@ class Source:
     """An image set to meta-train on; its training classes are used, its validation classes validate."""
 
     name: str
+    """As in `autocl data list`, or the path of your own folder that holds one folder of images per class."""
     rotations: bool = False
     """omniglot: quarter turns are classes of their own."""
     statistics: Literal["default", "paper"] = "default"
@@ -31,6 +32,11 @@ class Source:
     """glyphs: how many to draw; they are endless."""
     augment: Augment = field(default_factory=Augment)
     """Changes to training images; none is the paper."""
+
+    @property
+    def title(self) -> str:
+        """In logs: the name, or that of your folder."""
+        return Path(self.name).name
 
     def options(self, split: str) -> dict[str, Any]:
         """Arguments for `autocl.data.load`, for the training or validation split."""

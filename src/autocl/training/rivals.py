@@ -92,7 +92,7 @@ def _prepare(recipe: RivalRecipe, folder: Path, *, resume: bool) -> RivalRun:
     progress = Progress()
     if resume and (folder / checkpoint.FILE_NAME).exists():
         progress, _ = checkpoint.load(folder, rival, optimiser)
-    train, val = load_sets(recipe.source, size=recipe.rival.height)
+    train, val = load_sets(recipe.source, size=recipe.rival.height, channels=recipe.rival.channels)
     judged = replace(recipe.streams, fewest_shots=None)
     return RivalRun(
         recipe=recipe, folder=folder, rival=rival, optimiser=optimiser, progress=progress,
@@ -176,7 +176,7 @@ def _validate(run: RivalRun, log: RunLog) -> None:
                 "step": progress.step,
                 "seconds": round(progress.seconds),
                 "validation": {
-                    "set": f"{recipe.source.name}, validation classes",
+                    "set": f"{recipe.source.title}, validation classes",
                     "streams": recipe.validate_batches * recipe.batch_size,
                     "accuracy": round(100 * score, 2),
                 },

@@ -1,25 +1,37 @@
 """From the names in a recipe to samplers of training and validation streams."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from autocl.data import ImageSet, load
+from autocl.data import ImageSet, from_folder, load
+from autocl.data.catalog import CATALOG
 from autocl.data.requirements import assert_disjoint
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.training.recipe import Recipe, Source
 
 HELD_OUT = 20
-"""Classes kept from training where a set has no validation classes of its own (Tiny-ImageNet)."""
+"""Classes of Tiny-ImageNet kept from training: it has no validation classes of its own."""
+HELD_OUT_PART = 5
+"""One class in so many of a user's own folder is kept from training: the last ones by name."""
 VALIDATION_SEED = 0
 
 
-def load_sets(source: Source, *, size: int) -> tuple[ImageSet, ImageSet]:
-    """Training and validation classes of a source; they share none."""
-    train = load(source.name, "train", size=size, **source.options("train"))
-    if source.name == "tiny_imagenet":
-        cut = train.n_classes - HELD_OUT
-        train, val = _classes(train, 0, cut), _classes(train, cut, train.n_classes)
+def load_sets(source: Source, *, size: int, channels: int) -> tuple[ImageSet, ImageSet]:
+    """Training and validation classes of a source; they share none.
+
+    Args:
+        source: the recipe's.
+        size: pixels a side.
+        channels: 1 or 3, for a folder of one's own; the other sets have theirs.
+    """
+    if source.name not in CATALOG and Path(source.name).is_dir():
+        whole = from_folder(source.name, size=size, channels=channels)
+        train, val = _cut(whole, max(1, whole.n_classes // HELD_OUT_PART))
+    elif source.name == "tiny_imagenet":
+        train, val = _cut(load(source.name, "train", size=size, **source.options("train")), HELD_OUT)
     else:
+        train = load(source.name, "train", size=size, **source.options("train"))
         val = load(source.name, "val", size=size, **source.options("val"))
     assert_disjoint(train, val)
     return train, val
@@ -27,7 +39,8 @@ def load_sets(source: Source, *, size: int) -> tuple[ImageSet, ImageSet]:
 
 def samplers(recipe: Recipe) -> tuple[StreamSampler, StreamSampler]:
     """Samplers of the recipe's training streams and of its validation streams."""
-    pairs = [load_sets(source, size=recipe.learner.height) for source in recipe.sources]
+    c = recipe.learner
+    pairs = [load_sets(source, size=c.height, channels=c.channels) for source in recipe.sources]
     train, val = [p[0] for p in pairs], [p[1] for p in pairs]
     return (
         StreamSampler(train, recipe.streams, recipe.batch_size, recipe.seed),
@@ -42,6 +55,12 @@ def _fitting(streams: StreamConfig | RandomShapes, sets: list[ImageSet]) -> Stre
     if isinstance(fitting, RandomShapes):
         return replace(fitting, n_outputs=min(fitting.n_outputs, fewest))
     return replace(fitting, fewest_shots=None)
+
+
+def _cut(images: ImageSet, held_out: int) -> tuple[ImageSet, ImageSet]:
+    """All classes but the last `held_out`, and those."""
+    cut = images.n_classes - held_out
+    return _classes(images, 0, cut), _classes(images, cut, images.n_classes)
 
 
 def _classes(images: ImageSet, lo: int, hi: int) -> ImageSet:

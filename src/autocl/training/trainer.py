@@ -246,5 +246,5 @@ def _values(run: Run, result: StepResult) -> dict[str, float]:
         "gradient": result.gradient,
         "rate": result.rate,
         "seconds": run.progress.seconds,
-        **terms(result.outcome, [s.name for s in run.recipe.sources]),
+        **terms(result.outcome, [s.title for s in run.recipe.sources]),
     }

@@ -140,7 +140,8 @@ def _data(recipe: Recipe) -> list[dict[str, Any]]:
         name = f"{images.name}/{images.split}"
         return {"set": name, "classes": images.n_classes, "hash": images.hash[:16]}
 
-    pairs = (load_sets(source, size=recipe.learner.height) for source in recipe.sources)
+    c = recipe.learner
+    pairs = (load_sets(source, size=c.height, channels=c.channels) for source in recipe.sources)
     return [describe(images) for pair in pairs for images in pair]
 
 
