@@ -33,6 +33,8 @@ VARIANTS = {
     "encoder in bf16": "--bf16",
     "no rotated classes": "--sources.0.no-rotations",
     "no backward terms": "--objective.no-acl",
+    "1-shot term": "--streams.first-shot --streams.queries 20",
+    "1-shot term, no backward terms": "--streams.first-shot --streams.queries 20 --objective.no-acl",
 }
 
 
