@@ -117,8 +117,16 @@ def staleness(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 
 def read_all(folder: Path, protocol: str) -> list[Outcome]:
-    """Every outcome of a protocol in a folder of results, by subject and setting."""
-    return [Outcome.read(path) for path in sorted((folder / check_name(protocol)).glob("*/*.json"))]
+    """Every outcome of a protocol in a folder of results, by subject and setting.
+
+    First what learns in context, then what descends on all training images, then what descends on the demos.
+    """
+    outcomes = [Outcome.read(path) for path in sorted((folder / check_name(protocol)).glob("*/*.json"))]
+    kinds: dict[str, int] = {}
+    for o in outcomes:
+        kind = 1 if o.diet == "full" else 2 if o.cost and o.cost["gradient_steps"] else 0
+        kinds[o.subject] = max(kind, kinds.get(o.subject, 0))
+    return sorted(outcomes, key=lambda o: kinds[o.subject])
 
 
 def versions() -> dict[str, str]:

@@ -51,17 +51,16 @@ class Line:
             return None
         return self.ours.mean - self.published.mean
 
-    def texts(self) -> tuple[str, ...]:
-        """One text for each heading."""
+    def texts(self, mark: str = "") -> tuple[str, ...]:
+        """One text for each heading; the mark leads from the status to its reason below the table."""
         cost = self.outcome.cost
-        reason = f" because {self.reason}" if self.status == "not comparable" else f": {self.reason}"
         return (
             self.subject,
             self.cell,
             "N.A." if self.ours is None else f"{self.ours.mean:.1f} ± {self.ours.std:.1f}",
             _printed(self.published),
             "" if self.difference is None else f"{self.difference:+.1f}",
-            self.status + (reason if self.reason else ""),
+            self.status + mark,
             f"{cost['seconds']:.1f}" if cost else "",
             f"{cost['examples']:,.0f}" if cost else "",
             f"{cost['gradient_steps']:,.0f}" if cost else "",
@@ -101,18 +100,17 @@ def lines(outcomes: Iterable[Outcome], order: Sequence[str] = ()) -> list[Line]:
 
 def markdown(made: Sequence[Line], *, title: str) -> str:
     """A Markdown section with the table and its footnotes."""
-    body = [HEADINGS, *(line.texts() for line in made)]
+    body = [HEADINGS, *marked(made)]
     bars = ["| " + " | ".join(text.replace("|", "/") for text in row) + " |" for row in body]
     bars.insert(1, "|---|---|" + "---:|" * 3 + "---|" + "---:|" * 4)
-    notes = "".join(f"\n- {note}" for note in footnotes(made))
+    notes = "".join(f"\n- {note}" for note in (*numbered(made), *footnotes(made)))
     return f"## {title}\n\n" + "\n".join(bars) + "\n" + (f"\nNotes:\n{notes}\n" if notes else "")
 
 
 def rich_table(made: Sequence[Line], *, title: str, wide: bool = False) -> Table:
     """The same for a terminal; without the columns of cost unless it is wide. Reasons stand below."""
     shown = slice(1, None if wide else COST_FROM)
-    reasons = reasons_of(made)
-    below = "\n".join(f"[{i + 1}] {reason}" for i, reason in enumerate(reasons))
+    below = "\n".join(numbered(made))
     table = Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
         caption=escape(below) or None, caption_justify="left",
@@ -120,15 +118,14 @@ def rich_table(made: Sequence[Line], *, title: str, wide: bool = False) -> Table
     for i, heading in list(enumerate(HEADINGS))[shown]:
         table.add_column(heading, justify="right" if is_number(i) else "left", overflow="fold")
     last = ""
-    for line in made:
+    for line, cells in zip(made, marked(made), strict=True):
         if line.subject != last:
             table.add_section()
             table.add_row(f"[bold]{escape(line.subject)}[/bold]")
             last = line.subject
-        texts = [escape(text) for text in line.texts()]
+        texts = [escape(text) for text in cells]
         style = STATUS_STYLE.get(line.status, "dim")
-        mark = f" [{reasons.index(line.reason) + 1}]" if line.reason else ""
-        texts[5] = f"[{style}]{line.status}{escape(mark)}[/{style}]"
+        texts[5] = f"[{style}]{texts[5]}[/{style}]"
         table.add_row(*texts[shown])
     return table
 
@@ -138,9 +135,19 @@ def is_number(column: int) -> bool:
     return 2 <= column <= 4 or column >= COST_FROM
 
 
-def reasons_of(made: Sequence[Line]) -> list[str]:
-    """Why cells are N.A. or not comparable, each once."""
-    return list(dict.fromkeys(line.reason for line in made if line.reason))
+def marked(made: Sequence[Line]) -> list[tuple[str, ...]]:
+    """The texts of all lines, with marks that lead to `numbered`."""
+    reasons = _reasons(made)
+    marks = [f" [{reasons.index(line.reason) + 1}]" if line.reason else "" for line in made]
+    return [line.texts(mark) for line, mark in zip(made, marks, strict=True)]
+
+
+def numbered(made: Sequence[Line]) -> list[str]:
+    """Why cells are N.A. or not comparable, each reason once."""
+    status = {line.reason: line.status for line in made}
+    link = {"not comparable": " because "}
+    reasons = enumerate(_reasons(made), start=1)
+    return [f"[{i}] {status[reason]}{link.get(status[reason], ': ')}{reason}" for i, reason in reasons]
 
 
 def footnotes(made: Sequence[Line]) -> list[str]:
@@ -150,6 +157,10 @@ def footnotes(made: Sequence[Line]) -> list[str]:
     if any(line.outcome.identity["demos"] == "paper" for line in made):
         notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")
     return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
+
+
+def _reasons(made: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(line.reason for line in made if line.reason))
 
 
 def _condensed(of_subject: list[Line]) -> list[Line]:

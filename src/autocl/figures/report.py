@@ -15,7 +15,7 @@ from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.protocols.emergence import Emergence
 from autocl.evaluation.statistics import metrics, summarise
-from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number
+from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, marked, numbered
 from autocl.figures.emergence import plot_emergence
 from autocl.figures.matrix import CROWDED
 from autocl.figures.pictures import draw, inline
@@ -106,8 +106,8 @@ def _protocol(made: Sequence[Line]) -> str:
         f"<th{' class=n' if n else ''}>{escape(h)}</th>" for h, n in zip(HEADINGS, number, strict=True)
     )
     rows, last = [], ""
-    for line in made:
-        texts = list(line.texts())
+    for line, cells_of in zip(made, marked(made), strict=True):
+        texts = list(cells_of)
         new, last = line.subject != last, line.subject
         texts[0] = texts[0] if new else ""
         kind = line.status if line.status in ("reproduced", "better", "worse") else "none"
@@ -116,7 +116,7 @@ def _protocol(made: Sequence[Line]) -> str:
         ]
         cells = "".join(f'<td class="{c}">{escape(t)}</td>' for c, t in zip(classes, texts, strict=True))
         rows.append(f"<tr{' class=first' if new else ''}>{cells}</tr>")
-    notes = "".join(f"<li>{escape(note)}</li>" for note in footnotes(made))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in (*numbered(made), *footnotes(made)))
     outcomes = list({id(line.outcome): line.outcome for line in made}.values())
     figures = "".join(_matrix(o) for o in outcomes if o.matrix is not None and o.matrix.tasks > 1)
     matrices = f"<details><summary>Transfer matrices</summary><div class=grid>{figures}</div></details>"
