@@ -35,7 +35,7 @@ def state_bytes(learner: Learner) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--steps", type=int, default=700)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=MIXERS, default=list(MIXERS))
     parser.add_argument("--out", type=Path, default=Path("runs/mixers"))
