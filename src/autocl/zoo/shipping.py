@@ -14,7 +14,7 @@ from autocl.evaluation.bench import table_of
 from autocl.evaluation.outcome import read_all
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.table import markdown
-from autocl.files import write_json, write_text
+from autocl.files import read_tensors, write_json, write_text
 from autocl.learner import Learner
 from autocl.training import checkpoint
 from autocl.training.log import read_log
@@ -53,6 +53,7 @@ def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
     record = {
         "fingerprint": learner.fingerprint(),
         "recipe": recipe_to_dict(recipe),
+        "started_from": _start(recipe),
         "steps_done": progress.step,
         "best_step": progress.best_step,
         "best_score": progress.best_score,
@@ -99,7 +100,7 @@ Licence: MIT for the weights; the image sets have their own (`autocl data list`)
 Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {recipe["steps"]} steps of
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on one of
 two cores that other work shared (validation not counted).
-The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}.{_from(recipe)}
+The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(recipe)}.{_from(record)}
 `{name}.json` beside this card holds the whole recipe.{_design(recipe)}
 
 | step | validation accuracy (%) |
@@ -145,8 +146,30 @@ def _data(recipe: Recipe) -> list[dict[str, Any]]:
     return [describe(images) for pair in pairs for images in pair]
 
 
-def _from(recipe: dict[str, Any]) -> str:
-    return f"\nIt started from `{recipe['init_from']}`." if recipe["init_from"] else ""
+def _start(recipe: Recipe) -> dict[str, str] | None:
+    """What the run was finetuned from: the file may be gone tomorrow, its fingerprint stays."""
+    if not recipe.init_from:
+        return None
+    _, meta = read_tensors(Path(recipe.init_from), kind="learner")
+    return {
+        "recipe": meta.get("recipe", ""),
+        "fingerprint": Learner.from_pretrained(recipe.init_from).fingerprint(),
+    }
+
+
+def _from(record: dict[str, Any]) -> str:
+    if not (file := record["recipe"]["init_from"]):
+        return ""
+    # Learners shipped before this was recorded have only the file's name.
+    start = record.get("started_from")
+    known = (
+        f", a learner of recipe `{start['recipe']}`, fingerprint `{start['fingerprint']}`" if start else ""
+    )
+    return f"\nIt started from `{file}`{known}."
+
+
+def _rule(recipe: dict[str, Any]) -> str:
+    return ", each task asked right after it was learned" if recipe["validation"]["rule"] == "paper" else ""
 
 
 def _design(recipe: dict[str, Any]) -> str:
