@@ -51,7 +51,9 @@ def _unused(folder: Path, name: str) -> Path:
 
 def _recipe(acl: bool) -> Recipe:
     quick = get_recipe("quick")
-    return replace(quick, objective=replace(quick.objective, acl=acl))
+    # Whoever is not trained to remember is not chosen for remembering either.
+    rule = replace(quick.validation, rule="average" if acl else "paper")
+    return replace(quick, objective=replace(quick.objective, acl=acl), validation=rule)
 
 
 def _rows(matrices: dict[str, TransferMatrix]) -> list[tuple[str, list[str]]]:
