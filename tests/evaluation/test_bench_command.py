@@ -172,3 +172,10 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
     assert partial(gray.load, SetRef(name="mnist", split="test"))() is gray.load(
         SetRef(name="mnist", split="test")
     )
+
+
+def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
+    said: list[str] = []
+    find_methods(["all"], encoder=find_learner("split-class"), say=said.append)
+    assert any("without gemcl-map: no rival ships" in line for line in said)
+    assert not any("unexpected keyword" in line for line in said)

@@ -205,16 +205,17 @@ def find_methods(
             )
         if file := _rival_file(name, rivals):
             tries = [{"rival": file}]
+        reasons: list[InputError] = []
         for extra in tries:
             try:
                 subjects.append(method_subject(name, **common, **extra))
                 break
             except InputError as error:
-                reason = error
+                reasons.append(error)
         else:
             if "all" not in names:
-                raise reason
-            say(f"without {name}: {reason}")
+                raise reasons[0]
+            say(f"without {name}: {reasons[0]}")
     return subjects
 
 
