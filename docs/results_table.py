@@ -23,6 +23,8 @@ HEADLINES = [
     ("mini-ImageNet, after Omniglot", "two-task", "B→A: B", "two-task"),
     ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl"),
     ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task"),
+    ("the same without backward terms", "two-task-ood", "A→B: A", "two-task-noacl"),
+    ("MNIST-04, CIFAR-10, MNIST-59, Fashion-MNIST", "diverse", "A→B→C→D: average", "three-task"),
     ("Split-MNIST, domain, 5 tasks", "split-mnist", "domain 5-task", "split-domain"),
     ("the same, the paper's architecture", "split-mnist", "domain 5-task", "split-domain-linear"),
     ("Split-MNIST, class, 2 tasks", "split-mnist", "class 2-task", "split-class"),
