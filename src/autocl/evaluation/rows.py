@@ -33,7 +33,7 @@ def split_row(subject: Subject) -> str:
     """Row of Split-MNIST: a method's own, out of the box, or meta-finetuned."""
     if subject.training.recipe in METHOD_ROWS:
         return METHOD_ROWS[subject.training.recipe]
-    if subject.outputs is None:
+    if subject.outputs is None or not subject.training.acl:
         return ""
     return paper.OOB if is_two_task(subject) else paper.FINETUNED
 
@@ -69,7 +69,7 @@ def shots_row(subject: Subject) -> str:
 def validation_row(subject: Subject) -> str:
     """Row of the meta-validation table; learners chosen on validation classes of Omniglot have none."""
     titles = {"mnist": "MNIST", "fashion_mnist": "FMNIST", "cifar10": "CIFAR-10"}
-    if subject.outputs is None:
+    if subject.outputs is None or not subject.training.acl:
         return ""
     if is_two_task(subject):
         return paper.OOB
@@ -81,7 +81,7 @@ def omniglot_row(subject: Subject) -> str:
     """Row of Split-Omniglot."""
     if subject.training.recipe == "gemcl":
         return "GeMCL"
-    return paper.FINETUNED if subject.outputs is not None else ""
+    return paper.FINETUNED if subject.outputs is not None and not is_two_task(subject) else ""
 
 
 def vit_row(subject: Subject) -> str:
