@@ -25,6 +25,6 @@ def plot_emergence(emergence: Emergence, ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=0)
     ax.set_xlabel("meta-training step")
     ax.set_ylabel("cross-entropy (nats)")
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     quiet(ax)
     return ax
