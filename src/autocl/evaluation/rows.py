@@ -29,13 +29,18 @@ def is_two_task(subject: Subject) -> bool:
     )
 
 
+def _finetuned(subject: Subject) -> str:
+    """The row of learners for longer streams; `quick` is for none of the paper's."""
+    return "" if subject.training.recipe == "quick" else paper.FINETUNED
+
+
 def split_row(subject: Subject) -> str:
     """Row of Split-MNIST: a method's own, out of the box, or meta-finetuned."""
     if subject.training.recipe in METHOD_ROWS:
         return METHOD_ROWS[subject.training.recipe]
     if subject.outputs is None or not subject.training.acl:
         return ""
-    return paper.OOB if is_two_task(subject) else paper.FINETUNED
+    return paper.OOB if is_two_task(subject) else _finetuned(subject)
 
 
 def pair_row(subject: Subject) -> str:
@@ -81,7 +86,7 @@ def omniglot_row(subject: Subject) -> str:
     """Row of Split-Omniglot."""
     if subject.training.recipe == "gemcl":
         return "GeMCL"
-    return paper.FINETUNED if subject.outputs is not None and not is_two_task(subject) else ""
+    return "" if subject.outputs is None or is_two_task(subject) else _finetuned(subject)
 
 
 def vit_row(subject: Subject) -> str:
