@@ -154,8 +154,7 @@ class OurStep:
         images = sampler.images(batch, channels=3)
 
         def draw() -> None:
-            changes = [s.augment for s in recipe.sources]
-            sampler.images(sampler.batch(self.number), channels=3, augment=changes)
+            sampler.images(sampler.batch(self.number), channels=3, augment=recipe.augments)
 
         def encode() -> None:
             learner.encoder(images).sum().backward()

@@ -32,6 +32,7 @@ def learner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small_learner(5).save_pretrained(run / "best.safetensors", meta={"recipe": "quick"})
     recipe = {
         "name": "fast_two_task",
+        "sources": [{"name": "omniglot"}, {"name": "mini_imagenet"}],
         "objective": {"acl": False},
         "streams": {"shots": 5},
         "validation": {"split": "mnist"},
@@ -179,3 +180,8 @@ def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     find_methods(["all"], encoder=find_learner("split-class"), say=said.append)
     assert any("without gemcl-map: no rival ships" in line for line in said)
     assert not any("unexpected keyword" in line for line in said)
+
+
+def test_what_a_shipped_learner_was_meta_trained_on_is_known() -> None:
+    assert find_learner("three-task").training.sets == ("omniglot", "mini_imagenet", "tiny_imagenet")
+    assert find_learner("quick").training.sets == ("glyphs",)

@@ -135,8 +135,17 @@ def test_the_same_seed_gives_the_same_table_and_other_runs_other_demos() -> None
     ("training", "outputs", "rows"),
     [
         (Training(recipe="paper_two_task"), 5, ("Omniglot + mini-ImageNet, ACL", "ACL, out of the box")),
-        (Training(recipe="paper_two_task_fc100", acl=False), 5, ("FC100 + mini-ImageNet, no ACL", "")),
-        (Training(recipe="fast_split_class"), 10, ("", "ACL, meta-finetuned with 5 tasks")),
+        (
+            Training(recipe="paper_two_task_fc100", sets=("fc100", "mini_imagenet"), acl=False),
+            5,
+            ("FC100 + mini-ImageNet, no ACL", ""),
+        ),
+        (Training(recipe="quick", sets=("glyphs",)), 10, ("", "")),
+        (
+            Training(recipe="fast_split_class", sets=("omniglot",)),
+            10,
+            ("", "ACL, meta-finetuned with 5 tasks"),
+        ),
         (Training(recipe="ewc", diet="full"), None, ("", "EWC")),
         (Training(), 5, ("Omniglot + mini-ImageNet, ACL", "ACL, out of the box")),
     ],

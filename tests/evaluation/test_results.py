@@ -62,10 +62,11 @@ def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -
     assert "- known: it is tested" in markdown(table_of(SPLIT, outcomes), title="")
 
 
-def test_a_stand_in_for_the_papers_data_is_named(tmp_path: Path) -> None:
-    three = replace(known_subject(Known()), training=Training(recipe="fast_three_task"))
+def test_what_a_learner_was_meta_trained_on_is_said(tmp_path: Path) -> None:
+    sets = ("omniglot", "mini_imagenet", "tiny_imagenet")
+    three = replace(known_subject(Known()), training=Training(recipe="fast_three_task", sets=sets))
     (first, *_) = run(SPLIT, three, QUICK, tmp_path)
-    assert any("Tiny-ImageNet" in note and "FC100" in note for note in first.notes)
+    assert "known: meta-trained on omniglot, mini_imagenet, tiny_imagenet" in first.notes
 
 
 @pytest.mark.parametrize(

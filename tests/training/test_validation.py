@@ -12,6 +12,7 @@ from autocl.errors import DataError
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
+from autocl.objective import ObjectiveConfig
 from autocl.training import trainer
 from autocl.training.recipe import Source, Validation
 from autocl.training.sources import samplers
@@ -23,6 +24,12 @@ def test_forgetting_counts_by_our_rule_and_not_by_the_authors() -> None:
     forgetful = TransferMatrix(torch.tensor([[0.9, torch.nan], [0.2, 0.8]]))
     assert score(forgetful, "average") == pytest.approx(0.5)
     assert score(forgetful, "paper") == pytest.approx(0.85)
+
+
+def test_what_is_minimised_chooses_unless_the_recipe_says_otherwise() -> None:
+    assert tiny().rule == "average"
+    assert tiny(objective=ObjectiveConfig(acl=False)).rule == "learned"
+    assert tiny(objective=ObjectiveConfig(acl=False), validation=Validation(rule="average")).rule == "average"
 
 
 def test_the_rule_of_the_recipe_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ TEST_IMAGES = {
     "svhn": 26_032,
 }
 """Size of the official test sets; a copy with fewer gives numbers that are not the paper's."""
-STAND_IN = "meta-trained on Tiny-ImageNet, without the classes of mini-ImageNet, where the paper has FC100"
 REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 SIDE_BY_SIDE = 256
 """Most streams in one batch: 27 MB of states at the paper's size."""
@@ -109,8 +108,8 @@ def notes_on(subject: Subject, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
     """What a reader must know about the data and the method."""
     replay = (REPLAY.format(subject.name),) if subject.method.uses_replay else ()
     differs = subject.method.differs()
-    if subject.training.recipe == "fast_three_task":
-        differs = STAND_IN
+    if subject.training.sets:
+        differs = f"meta-trained on {', '.join(subject.training.sets)}"
     return _notes(sets) + replay + ((f"{subject.name}: {differs}",) if differs else ())
 
 

@@ -30,8 +30,9 @@ def is_two_task(subject: Subject) -> bool:
 
 
 def _finetuned(subject: Subject) -> str:
-    """The row of learners for longer streams; `quick` is for none of the paper's."""
-    return "" if subject.training.recipe == "quick" else paper.FINETUNED
+    """The row of learners for longer streams; none for those that never saw what the paper's learned on."""
+    sets = subject.training.sets
+    return paper.FINETUNED if not sets or "omniglot" in sets else ""
 
 
 def split_row(subject: Subject) -> str:
@@ -47,7 +48,7 @@ def pair_row(subject: Subject) -> str:
     """Row of a two-task table, by the image sets and whether the ACL objective was used."""
     if subject.outputs is None:
         return ""
-    sets = paper.FC100_MINI if "fc100" in subject.training.recipe else paper.OMNI_MINI
+    sets = paper.FC100_MINI if "fc100" in subject.training.sets else paper.OMNI_MINI
     return sets + (paper.ACL if subject.training.acl else paper.NO_ACL)
 
 
@@ -58,9 +59,10 @@ def in_domain_row(subject: Subject) -> str:
 
 def diverse_row(subject: Subject) -> str:
     """Row of the diverse-domains table, which has none for FC100 with mini-ImageNet."""
-    if "fc100" in subject.training.recipe:
+    sets = subject.training.sets
+    if len(sets) == 2 and "fc100" in sets:
         return ""
-    return paper.ALL_THREE + paper.ACL if "three" in subject.training.recipe else pair_row(subject)
+    return paper.ALL_THREE + paper.ACL if len(sets) == 3 else pair_row(subject)
 
 
 def shots_row(subject: Subject) -> str:

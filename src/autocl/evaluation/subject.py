@@ -18,6 +18,7 @@ from autocl.methods.base import Method, get_method
 from autocl.methods.embedding import Embedding
 from autocl.methods.incontext import InContext
 from autocl.methods.padded import padded
+from autocl.recipes import RECIPES
 
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
 """Statistics of MNIST in a frame of background, as Hsu et al. 2018 feed it to their networks."""
@@ -49,6 +50,8 @@ class Training:
 
     recipe: str = ""
     """Of a learner; the name of a method that is not one."""
+    sets: tuple[str, ...] = ()
+    """Image sets that a learner was meta-trained on; empty: unknown."""
     acl: bool = True
     """Whether the backward terms were minimised."""
     shots: int = 15
@@ -219,12 +222,17 @@ def _training(file: Path, meta: Mapping[str, str]) -> Training:
         recipe = json.loads(beside.read_text(encoding="utf-8"))
         return Training(
             recipe=recipe["name"],
+            sets=tuple(Path(source["name"]).name for source in recipe["sources"]),
             acl=recipe["objective"]["acl"],
             shots=recipe["streams"].get("shots", 15),
             validated_on=recipe["validation"]["split"],
         )
+    # Files shipped before the sets were written into them have those of their recipe.
+    made = RECIPES.get(meta.get("recipe", ""))
+    known = [source.title for source in made().sources] if made else []
     return Training(
         recipe=meta.get("recipe", ""),
+        sets=tuple(meta["sets"].split() if "sets" in meta else known),
         acl=meta.get("acl", "true").lower() != "false",
         shots=int(meta.get("shots", "15")),
         validated_on=meta.get("validated_on", ""),

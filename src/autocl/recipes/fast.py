@@ -21,7 +21,8 @@ PHOTOS = Augment(scale=0.15, shift=0.1, brightness=0.1, contrast=0.2, colour=0.0
 OMNIGLOT = Source(name="omniglot", rotations=True)
 HANDWRITTEN = replace(OMNIGLOT, augment=HANDWRITING)
 MINI_IMAGENET = Source(name="mini_imagenet")
-TINY_IMAGENET = Source(name="tiny_imagenet")
+MINI_JITTERED = replace(MINI_IMAGENET, augment=PHOTOS)
+TINY_JITTERED = Source(name="tiny_imagenet", augment=PHOTOS)
 GLYPHS = Source(name="glyphs")
 
 FIVE_TASKS = StreamConfig(tasks=5, ways=2, shots=15, fewest_shots=3, queries=10)
@@ -92,7 +93,7 @@ def fast_two_task_long() -> Recipe:
     return replace(
         base,
         name="fast_two_task_long",
-        sources=(OMNIGLOT, replace(MINI_IMAGENET, augment=PHOTOS)),
+        sources=(OMNIGLOT, MINI_JITTERED),
         streams=replace(TWO_TASKS, first_shot=True),
         objective=ObjectiveConfig(own_weights=(0.1, 1.0)),
         optimiser=_optimiser(1.5e-3),
@@ -106,7 +107,7 @@ def fast_three_task() -> Recipe:
     return replace(
         base,
         name="fast_three_task",
-        sources=(OMNIGLOT, replace(MINI_IMAGENET, augment=PHOTOS), replace(TINY_IMAGENET, augment=PHOTOS)),
+        sources=(OMNIGLOT, MINI_JITTERED, TINY_JITTERED),
         streams=replace(TWO_TASKS, tasks=3, order="rotate", pool_classes=16),
     )
 
@@ -115,12 +116,7 @@ def fast_everyday() -> Recipe:
     """Streams of random shape over four image sets: the learner for daily use."""
     return Recipe(
         name="fast_everyday",
-        sources=(
-            HANDWRITTEN,
-            replace(MINI_IMAGENET, augment=PHOTOS),
-            replace(TINY_IMAGENET, augment=PHOTOS),
-            replace(GLYPHS, augment=HANDWRITING),
-        ),
+        sources=(HANDWRITTEN, MINI_JITTERED, TINY_JITTERED, replace(GLYPHS, augment=HANDWRITING)),
         streams=RandomShapes(n_outputs=20, pool_classes=30, pool_images=20),
         learner=replace(RIDGE, n_classes=20, label_scale=LABEL_SCALE),
         objective=BOTH,

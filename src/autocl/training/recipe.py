@@ -78,9 +78,11 @@ class Validation:
     """Steps between validations; also before the first step."""
     batches: int = 4
     """Batches of streams over the validation classes."""
-    rule: Literal["average", "paper"] = "average"
-    """average: mean accuracy over all tasks behind the last one, so that forgetting counts. paper: mean of
-    each task's accuracy right after it was learned, as the authors select (SPEC §3.6)."""
+    rule: Literal["objective", "average", "learned", "paper"] = "objective"
+    """average: mean accuracy over all tasks behind the last one, so that forgetting counts. learned: mean of
+    each task's accuracy right after it was learned. paper: the same, the sets always in one order, as the
+    authors select (SPEC §3.6). objective: average with backward terms, learned without; a learner that is not
+    trained to remember must not be chosen for happening to."""
     split: Literal["", "mnist", "fashion_mnist", "cifar10"] = ""
     """Instead of validation classes: the Split-X stream over 5,000 held-out *training* images of a target
     domain, as the paper selects its meta-finetuned learners. A learner so chosen must say so."""
@@ -151,6 +153,18 @@ class Recipe:
         for name, (value, least) in at_least.items():
             if not value >= least:
                 raise InputError(f"recipe {self.name}: {name} must be at least {least:g}, got {value}")
+
+    @property
+    def rule(self) -> str:
+        """How its checkpoints are compared: average, learned or paper."""
+        if self.validation.rule != "objective":
+            return self.validation.rule
+        return "average" if self.objective.acl else "learned"
+
+    @property
+    def augments(self) -> list[Augment]:
+        """Of each source."""
+        return [source.augment for source in self.sources]
 
     def prototype_weight(self, step: int) -> float:
         """Weight of the prototype loss at a step."""

@@ -37,10 +37,15 @@ def load_sets(source: Source, *, size: int, channels: int) -> tuple[ImageSet, Im
     return train, val
 
 
+def sets_of(recipe: Recipe) -> list[tuple[ImageSet, ImageSet]]:
+    """Training and validation classes of each of the recipe's sources."""
+    c = recipe.learner
+    return [load_sets(source, size=c.height, channels=c.channels) for source in recipe.sources]
+
+
 def samplers(recipe: Recipe) -> tuple[StreamSampler, StreamSampler]:
     """Samplers of the recipe's training streams and of its validation streams."""
-    c = recipe.learner
-    pairs = [load_sets(source, size=c.height, channels=c.channels) for source in recipe.sources]
+    pairs = sets_of(recipe)
     train, val = [p[0] for p in pairs], [p[1] for p in pairs]
     return (
         StreamSampler(train, recipe.streams, recipe.batch_size, recipe.seed),

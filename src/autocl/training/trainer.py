@@ -146,9 +146,7 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     for part in range(parts):
         number = step * parts + part
         batch = run.train.batch(number, lo, hi).to(ranks.device)
-        images = run.train.images(
-            batch, channels=recipe.learner.channels, augment=[s.augment for s in recipe.sources]
-        )
+        images = run.train.images(batch, channels=recipe.learner.channels, augment=recipe.augments)
         if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
             carried = None
         try:
@@ -199,16 +197,14 @@ def _validate(run: Run, log: RunLog) -> None:
 
 
 def _score(run: Run, log: RunLog) -> None:
-    rule, progress = run.recipe.validation, run.progress
+    how, rule, progress = run.recipe.validation, run.recipe.rule, run.progress
     run.learner.eval()
-    if rule.split:
-        matrices = validation.validate_split(run.learner, rule.split, run.recipe)
+    if how.split:
+        matrices = validation.validate_split(run.learner, how.split, run.recipe)
     else:
-        matrices = validation.validate_streams(
-            run.learner, run.val, rule.batches, one_order=rule.rule == "paper"
-        )
+        matrices = validation.validate_streams(run.learner, run.val, how.batches, one_order=rule == "paper")
     run.learner.train()
-    value = sum(validation.score(m, rule.rule) for m in matrices) / len(matrices)
+    value = sum(validation.score(m, rule) for m in matrices) / len(matrices)
     progress.stale += 1
     if value > progress.best_score:
         progress.best_score, progress.best_step, progress.stale = value, progress.step, 0

@@ -19,7 +19,7 @@ from autocl.learner import Learner
 from autocl.training import checkpoint
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
-from autocl.training.sources import load_sets
+from autocl.training.sources import sets_of
 
 ZOO = Path(__file__).parent
 PURPOSE = {
@@ -54,6 +54,7 @@ def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
         "fingerprint": learner.fingerprint(),
         "recipe": recipe_to_dict(recipe),
         "started_from": _start(recipe),
+        "rule": recipe.rule,
         "steps_done": progress.step,
         "best_step": progress.best_step,
         "best_score": progress.best_score,
@@ -64,6 +65,7 @@ def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
     meta = {
         "name": name,
         "recipe": recipe.name,
+        "sets": " ".join(source.title for source in recipe.sources),
         "acl": str(recipe.objective.acl).lower(),
         "shots": str(getattr(recipe.streams, "shots", 15)),
         "validated_on": recipe.validation.split,
@@ -100,7 +102,7 @@ Licence: MIT for the weights; the image sets have their own (`autocl data list`)
 Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {recipe["steps"]} steps of
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on one of
 two cores that other work shared (validation not counted).
-The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(recipe)}.{_from(record)}
+The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
 `{name}.json` beside this card holds the whole recipe.{_design(recipe)}
 
 | step | validation accuracy (%) |
@@ -141,9 +143,7 @@ def _data(recipe: Recipe) -> list[dict[str, Any]]:
         name = f"{images.name}/{images.split}"
         return {"set": name, "classes": images.n_classes, "hash": images.hash[:16]}
 
-    c = recipe.learner
-    pairs = (load_sets(source, size=c.height, channels=c.channels) for source in recipe.sources)
-    return [describe(images) for pair in pairs for images in pair]
+    return [describe(images) for pair in sets_of(recipe) for images in pair]
 
 
 def _start(recipe: Recipe) -> dict[str, str] | None:
@@ -168,8 +168,10 @@ def _from(record: dict[str, Any]) -> str:
     return f"\nIt started from `{file}`{known}."
 
 
-def _rule(recipe: dict[str, Any]) -> str:
-    return ", each task asked right after it was learned" if recipe["validation"]["rule"] == "paper" else ""
+def _rule(record: dict[str, Any]) -> str:
+    # Learners shipped before this was recorded were chosen as their recipe says.
+    rule = record.get("rule", record["recipe"]["validation"]["rule"])
+    return "" if rule == "average" else ", each task asked right after it was learned"
 
 
 def _design(recipe: dict[str, Any]) -> str:
