@@ -15,7 +15,7 @@ from PIL import Image
 from autocl.data.readers.block import Raw
 from autocl.errors import DataError
 
-_ROOM = 1 << 18
+_ROOM = 1 << 17
 """Bytes of images that are held, sorted and written together, about."""
 
 
@@ -97,7 +97,7 @@ class Collected:
         self.order = np.argsort(labels, kind="stable").astype(np.int64)
 
     def chunks(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """The images sorted by class, in file order within a class: [m, C, S, S], 256 KB each."""
+        """The images sorted by class, in file order within a class: [m, C, S, S], of one room's size."""
         for at in range(0, len(self.order), self._rows):
             room, row = np.divmod(self.order[at : at + self._rows], self._rows)
             chunk = np.empty((len(room), *self.shape[1:]), np.uint8)
