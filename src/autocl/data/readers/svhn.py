@@ -11,7 +11,7 @@ from autocl.data.readers.npz import npz_rows
 
 _DIGITS = tuple("0123456789")
 _BLOCK = 1000
-_PART = 64
+_PART = 16
 
 
 def read_svhn(path: Path) -> Raw:
