@@ -16,7 +16,7 @@ from autocl.ops.threads import in_threads
 
 def _run(u: Tensor, W: Tensor, kept_steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y, W_final, and as many steps as told of act = [φ(q); φ(k); σ(β)] and delta = W(φ(q) − φ(k))."""
-    from autocl.ops.srwm.kernel import forward_kernel  # imports numba: only when first used
+    from autocl.ops.srwm.forward import forward_kernel  # imports numba: only when first used
 
     T, D = u.shape[2:]
     act, delta = _kept(u, kept_steps)
@@ -39,7 +39,7 @@ def _backward(
     dy: Tensor, dW_final: Tensor, u: Tensor, W_final: Tensor, act: Tensor, delta: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of u and of the initial W, from those of y and of the final W."""
-    from autocl.ops.srwm.kernel import backward_kernel
+    from autocl.ops.srwm.backward import backward_kernel
 
     T, D = u.shape[2:]
     group = act.shape[-1]
@@ -79,13 +79,11 @@ def _(
 
 
 def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]  # torch.library's own calling convention
-    _, W_final, act, delta = output
-    ctx.save_for_backward(inputs[0], W_final, act, delta)
-    ctx.mark_non_differentiable(act, delta)
+    ctx.save_for_backward(inputs[0], *output[1:])
     ctx.set_materialize_grads(False)  # zeros for act and delta would cost as much as the whole pass
 
 
-def _saved(ctx, dy, dW_final, _act, _delta) -> tuple[Tensor, ...]:  # type: ignore[no-untyped-def]
+def _saved(ctx, dy, dW_final, *_) -> tuple[Tensor, ...]:  # type: ignore[no-untyped-def]
     """What the backward pass takes."""
     u, W_final, act, delta = ctx.saved_tensors
     dy = torch.zeros_like(u) if dy is None else dy
@@ -100,10 +98,10 @@ class _Eager(torch.autograd.Function):
     """The same without the dispatcher, which would add two thirds to the time of one step of one stream."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
         out = _forward(u, W)
         _save(ctx, (u, W), out)
-        return out
+        return out[:2]
 
     @staticmethod
     @once_differentiable
@@ -116,7 +114,7 @@ def srwm_cpu(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     if torch.compiler.is_compiling():
         y, W_final, _, _ = srwm_forward(u, W)
     elif torch.is_grad_enabled() and (u.requires_grad or W.requires_grad):
-        y, W_final, _, _ = _Eager.apply(u, W)  # type: ignore[no-untyped-call]
+        y, W_final = _Eager.apply(u, W)  # type: ignore[no-untyped-call]
     else:  # nothing need be kept
         y, W_final, _, _ = _run(u, W, 1)
     return y, W_final

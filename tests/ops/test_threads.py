@@ -1,0 +1,60 @@
+"""Work shared by threads: all of it is done, once, and a failure anywhere reaches the caller."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from autocl.ops.threads import WORTH_SHARING, in_threads
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def add_one(lo, hi, array):
+    array[lo:hi] += 1
+
+
+def test_every_item_is_done_once_from_many_callers(three_threads):
+    arrays = [np.zeros(50 + n) for n in range(8)]
+    callers = [threading.Thread(target=in_threads, args=(add_one, WORTH_SHARING, a)) for a in arrays]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert all((a == 1).all() for a in arrays)
+
+
+def test_a_failure_is_raised_when_nobody_works_any_more(three_threads):
+    running = []
+
+    def fail_late(lo, hi, array):
+        running.append(lo)
+        add_one(lo, hi, array)
+        running.remove(lo)
+        if lo:
+            raise ValueError("not this item")
+
+    with pytest.raises(ValueError, match="not this item"):
+        in_threads(fail_late, WORTH_SHARING, np.zeros(60))
+    assert not running
+    done = np.zeros(60)
+    in_threads(add_one, WORTH_SHARING, done)  # the helpers have survived it
+    assert (done == 1).all()
+
+
+def test_a_forked_child_has_helpers_of_its_own(three_threads):
+    in_threads(add_one, WORTH_SHARING, np.zeros(60))  # the parent's are running
+    child = os.fork()
+    if child == 0:
+        done = np.zeros(60)
+        in_threads(add_one, WORTH_SHARING, done)
+        os._exit(0 if (done == 1).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
