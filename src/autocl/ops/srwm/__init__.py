@@ -50,7 +50,8 @@ def srwm(
     name = choose(backend, u)
     if softmax_input:
         u = u.softmax(-1)
-    W = W.expand(B, -1, -1, -1)
+    if W.shape[0] != B:
+        W = W.expand(B, -1, -1, -1)
     if name == "naive":
         from autocl.ops.srwm.naive import srwm_naive as run
     elif name == "recompute":

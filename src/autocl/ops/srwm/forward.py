@@ -46,7 +46,7 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
             s[:] = zero
             for t in range(T + 1):
                 # The update of step t - 1 (none at t = 0) and the read of step t, in one pass over W: first
-                # the β rows, then four rows of each of y, q and k, which share the loads of key and input.
+                # the β rows, then three registers of rows at a time, which share the loads of key and input.
                 at = (n * T + min(t, T - 1)) * P
                 for i in range(L):
                     fetch(u, at + AHEAD * P + i * T * P, P, line)
@@ -70,12 +70,13 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     z2 = z2 + w2 * spread(now, (j + 2) * L)
                     z3 = z3 + w3 * spread(now, (j + 3) * L)
                 store(z, 3 * C * V, (z0 + z1) + (z2 + z3))
-                for i in range(C):
-                    s0, s1, s2 = load(s, i * V), load(s, (C + i) * V), load(s, (2 * C + i) * V)
+                for r in range(0, 3 * C, 3):
+                    m = r * P * V
+                    s0, s1, s2 = load(s, r * V), load(s, (r + 1) * V), load(s, (r + 2) * V)
                     z0 = z1 = z2 = splat(zero)
                     for j in range(P):
                         k, v = spread(key, j * L), spread(now, j * L)
-                        m0, m1, m2 = (i * P + j) * V, ((C + i) * P + j) * V, ((2 * C + i) * P + j) * V
+                        m0, m1, m2 = m + j * V, m + (P + j) * V, m + (2 * P + j) * V
                         w0 = load(M, m0) + s0 * k
                         w1 = load(M, m1) + s1 * k
                         w2 = load(M, m2) + s2 * k
@@ -85,9 +86,9 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                         z0 = z0 + w0 * v
                         z1 = z1 + w1 * v
                         z2 = z2 + w2 * v
-                    store(z, i * V, z0)
-                    store(z, (C + i) * V, z1)
-                    store(z, (2 * C + i) * V, z2)
+                    store(z, r * V, z0)
+                    store(z, (r + 1) * V, z1)
+                    store(z, (r + 2) * V, z2)
                 if t == T:
                     break
                 for j in range(0, P, 4):
