@@ -135,11 +135,14 @@ def test_where_forgetting_is_shown_more_is_not_better(tmp_path: Path) -> None:
 
 def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Path) -> None:
     outcomes = run(SPLIT, known_subject(Known(), name="best"), Options(runs=2), tmp_path, row="GeMCL")
+    others = [replace(o, identity={**o.identity, "subject": "other"}) for o in outcomes]
+    both = markdown(table_of(SPLIT, [*outcomes, *others]), title=SPLIT.title)
+    assert "- Beside the paper's row “GeMCL”: best, other." in both
     text = markdown(table_of(SPLIT, outcomes), title=SPLIT.title)
     # The coded test set is smaller than MNIST's, and the table must say so.
     assert "| best | domain 5-task | 100.0 ± 0.0 | 63.8 ± 3.8 | +36.2 | not comparable [1] |" in text
     assert "- [1] not comparable because only 1,920" in text
-    assert "stands beside the paper's row “GeMCL”" in text
+    assert "- Beside the paper's row “GeMCL”: best." in text
     assert rich_table(table_of(SPLIT, outcomes), title="x").row_count == 4
     tables = write_tables(tmp_path)
     assert list(tables) == ["split-mnist"]

@@ -152,8 +152,11 @@ def numbered(made: Sequence[Line]) -> list[str]:
 
 def footnotes(made: Sequence[Line]) -> list[str]:
     """Beside which rows subjects stand, and what is to be known about the data."""
-    beside = {line.subject: line.paper_row for line in made if line.published is not None}
-    notes = [f"{subject} stands beside the paper's row “{row}”." for subject, row in beside.items()]
+    beside: dict[str, dict[str, None]] = {}
+    for line in made:
+        if line.published is not None:
+            beside.setdefault(line.paper_row, {})[line.subject] = None
+    notes = [f"Beside the paper's row “{row}”: {', '.join(subjects)}." for row, subjects in beside.items()]
     if any(line.outcome.identity["demos"] == "paper" for line in made):
         notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")
     return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
