@@ -1,6 +1,7 @@
 """The demo at toy size: the table is true, the page is whole, and it says what is missing."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -82,9 +83,10 @@ def test_an_empty_zoo_is_said(monkeypatch):
         commands.main([])
 
 
-def test_missing_learners_are_named(monkeypatch, capsys):
+def test_missing_learners_are_named(tmp_path, monkeypatch, capsys):
+    toy = small(TEN).save_pretrained(tmp_path / "toy.safetensors")
     monkeypatch.setattr(zoo, "names", lambda: ["toy"])
-    monkeypatch.setattr(zoo, "load", lambda name: small(TEN))
+    monkeypatch.setattr(zoo, "file", lambda name: nullcontext(toy))
     found = commands._learners((), commands.Console())
     assert list(found) == ["toy"]
     assert "not shipped: split-class, everyday; going with toy" in capsys.readouterr().out

@@ -43,7 +43,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     are resized and standardised, each by itself. One thread may learn while others predict.
 
     Args:
-        learner: a name in the zoo (`autocl zoo` lists them), the path of a learner file, or a `Learner`.
+        learner: a name in the zoo (`autocl zoo` lists them), the path of a file or of a run, or a `Learner`.
         image_shape: how vectors are images: (height, width) or (height, width, channels). None infers a
             square, gray or colour; "pad" lays vectors of any length out in a square.
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further

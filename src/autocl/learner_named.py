@@ -1,34 +1,59 @@
-"""From what a person calls a learner to the learner: a name in the zoo, a file, or the thing itself."""
+"""From what a person calls a learner to the learner: a name in the zoo, a path, or the thing itself."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.learner import Learner
+from autocl.learner import FILE_NAME, Learner
+
+GENERIC = (FILE_NAME, "best.safetensors")
+"""Names of a learner's file in a folder of its own: that of `save_pretrained`, that of a run."""
+
+
+@contextmanager
+def learner_file(learner: str | Path) -> Iterator[Path]:
+    """The file of a learner.
+
+    Args:
+        learner: a name in the zoo, which goes before a path of the same name; the path of a file; or a
+            folder, of a run or written by `save_pretrained`.
+    """
+    path = Path(learner)
+    if isinstance(learner, str) and learner in zoo.names():
+        with zoo.file(learner) as shipped:
+            yield shipped
+    elif path.exists():
+        yield next((path / name for name in GENERIC if (path / name).is_file()), path)
+    else:
+        names = ", ".join(zoo.names()) or "empty"
+        raise InputError(
+            f"learner {str(learner)!r} is neither a name in the zoo ({names}) nor an existing file or folder"
+        )
+
+
+def title_of(file: Path) -> str:
+    """What a learner from a file is called in tables: after the file, or its folder where that says more."""
+    return file.resolve().parent.name if file.name in GENERIC else file.stem
 
 
 def find_learner(learner: str | Path | Learner) -> Learner:
     """The learner that is meant, in evaluation mode.
 
     Args:
-        learner: a name in the zoo, the path of a file or folder, or a `Learner`.
+        learner: see `learner_file`; or a `Learner`.
 
     Example:
         >>> from autocl import LearnerConfig
         >>> find_learner(Learner(LearnerConfig(n_classes=3))).training
         False
     """
-    if isinstance(learner, Learner):
-        # Dropout would make answers random; the caller's own module is left as it is.
-        return copy.deepcopy(learner).eval() if learner.training else learner
-    if isinstance(learner, str) and learner in zoo.names():
-        return zoo.load(learner)
-    if isinstance(learner, str | Path) and Path(learner).exists():
-        return Learner.from_pretrained(learner)
-    if isinstance(learner, str) and not Path(learner).suffix:
-        return zoo.load(learner)  # says what there is
-    raise InputError(
-        f"learner={learner!r} is neither a name in the zoo ({', '.join(zoo.names())}), nor an existing file, "
-        "nor a Learner"
-    )
+    if isinstance(learner, str | Path):
+        with learner_file(learner) as file:
+            return Learner.from_pretrained(file)
+    if not isinstance(learner, Learner):
+        raise InputError(f"learner={learner!r} is neither a Learner nor the name or path of one")
+    # Dropout would make answers random; the caller's own module is left as it is.
+    return copy.deepcopy(learner).eval() if learner.training else learner

@@ -11,7 +11,7 @@ from known_methods import coded_set, small_learner
 
 from autocl.errors import InputError
 from autocl.evaluation import commands, subject
-from autocl.evaluation.commands import bench_main, find_learner, find_methods
+from autocl.evaluation.commands import bench_main, find_methods
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
@@ -69,7 +69,7 @@ def test_everything_from_one_command_and_again_without_measuring(
 
 
 def test_what_a_run_says_of_its_training_is_read(learner_file: Path, tmp_path: Path) -> None:
-    found = find_learner(str(learner_file))
+    found = open_learner(str(learner_file))
     assert (found.name, found.training.recipe, found.training.acl) == ("tiny", "fast_two_task", False)
     assert (found.training.shots, found.training.validated_on) == (5, "mnist")
     alone = small_learner(5).save_pretrained(
@@ -84,7 +84,7 @@ def test_methods_are_made_from_what_is_given(learner_file: Path) -> None:
     without = {s.name for s in find_methods(["all"], say=said.append)}
     assert {"sgd", "adam", "ewc"} <= without
     assert any("without nearest-mean" in line for line in said)
-    encoder = find_learner(str(learner_file))
+    encoder = open_learner(str(learner_file))
     assert "nearest-mean (features of tiny)" in {s.name for s in find_methods(["all"], encoder=encoder)}
     (demos,) = find_methods(["sgd"], diet="demos")
     (full,) = find_methods(["sgd"], diet="full")
@@ -177,11 +177,11 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
 
 def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     said: list[str] = []
-    find_methods(["all"], encoder=find_learner("split-class"), say=said.append)
+    find_methods(["all"], encoder=open_learner("split-class"), say=said.append)
     assert any("without gemcl-map: no rival ships" in line for line in said)
     assert not any("unexpected keyword" in line for line in said)
 
 
 def test_what_a_shipped_learner_was_meta_trained_on_is_known() -> None:
-    assert find_learner("three-task").training.sets == ("omniglot", "mini_imagenet", "tiny_imagenet")
-    assert find_learner("quick").training.sets == ("glyphs",)
+    assert open_learner("three-task").training.sets == ("omniglot", "mini_imagenet", "tiny_imagenet")
+    assert open_learner("quick").training.sets == ("glyphs",)

@@ -12,8 +12,9 @@ import pytest
 import torch
 from tiny import LEARNER, assert_same_run, lines, tiny, without_dropout
 
+from autocl import zoo
 from autocl.data.stream_config import RandomShapes
-from autocl.errors import FileError, TrainingError
+from autocl.errors import FileError, InputError, TrainingError
 from autocl.files import read_tensors, write_tensors
 from autocl.learner import Learner
 from autocl.objective import ObjectiveConfig, acl_objective
@@ -326,11 +327,19 @@ def test_finetuning_with_another_number_of_classes_keeps_what_is_common(tmp_path
     assert_same_run(tmp_path / "whole", tmp_path / "parts")
 
 
+def test_finetuning_starts_from_a_shipped_learner_by_name(tmp_path: Path) -> None:
+    shipped = zoo.load("quick")
+    recipe = tiny(learner=replace(shipped.config, n_classes=7), init_from="quick")
+    new = prepare(recipe, tmp_path, ALONE).learner
+    assert torch.equal(new.layers[0].W, shipped.layers[0].W)
+    assert new.head.weight.shape[0] == 7
+
+
 def test_finetuning_from_a_learner_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     file = Learner(replace(LEARNER, model_width=32)).save_pretrained(tmp_path / "wide.safetensors")
     with pytest.raises(TrainingError, match=r"wide\.safetensors does not fit recipe tiny: size mismatch"):
         train(tiny(init_from=str(file)), tmp_path / "run")
-    with pytest.raises(FileError, match="no such file"):
+    with pytest.raises(InputError, match=r"none\.safetensors' is neither a name in the zoo"):
         train(tiny(init_from=str(tmp_path / "none.safetensors")), tmp_path / "run")
 
 

@@ -17,6 +17,7 @@ from autocl.demo.table import watch
 from autocl.errors import InputError
 from autocl.evaluation.protocols.weights import record_film
 from autocl.learner import Learner
+from autocl.learner_named import learner_file, title_of
 from autocl.methods.incontext import InContext
 
 WANTED = ("split-class", "everyday")
@@ -80,12 +81,8 @@ def _learners(chosen: Sequence[str], console: Console) -> dict[str, Learner]:
             console.print(f"not shipped: {', '.join(missing)}; going with {', '.join(chosen)}")
     found = {}
     for name in chosen:
-        if name in zoo.names():
-            found[name] = zoo.load(name)
-        else:
-            path = Path(name)
-            generic = path.stem in ("best", "learner")
-            found[path.resolve().parent.name if generic else path.stem] = Learner.from_pretrained(path)
+        with learner_file(name) as file:
+            found[title_of(file)] = Learner.from_pretrained(file)
     return found
 
 

@@ -1,7 +1,6 @@
 """`autocl bench` and `autocl eval`: from the command line to tables, figures and a report."""
 
 from collections.abc import Callable, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,8 +82,8 @@ def bench(
     if table == "emergence" and not run:
         raise InputError("emergence is drawn from the log of a training run: give --run FOLDER")
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
-    learners = [find_learner(name, vectors=vectors) for name in names]
-    encoder = find_learner(embedding) if embedding else next(iter(learners), None)
+    learners = [open_learner(name, vectors=vectors) for name in names]
+    encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     subjects = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=console.print)
     if not subjects and not run:
         raise InputError(
@@ -136,7 +135,7 @@ def evaluate(
         queries: ask at most so many of each task.
         out: write matrix.json and matrix.png to this folder.
     """
-    subject = find_learner(learner)
+    subject = open_learner(learner)
     result = evaluate_folder(
         subject.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
     )
@@ -165,17 +164,6 @@ def evaluate(
         },
     )
     console.print(f"saved {out / 'matrix.json'} and {out / 'matrix.png'}", soft_wrap=True)
-
-
-def find_learner(name: str, *, vectors: Path | None = None) -> Subject:
-    """A learner by path or by its name in the zoo."""
-    if Path(name).exists():
-        return open_learner(name, vectors=vectors)
-    if name in zoo.names():
-        with as_file(files("autocl.zoo") / f"{name}.safetensors") as path:
-            return open_learner(path, vectors=vectors)
-    shipped = ", ".join(zoo.names()) or "no learners"
-    raise InputError(f"{name!r} is neither a file or folder nor in the zoo, which holds {shipped}")
 
 
 def find_methods(

@@ -13,7 +13,8 @@ from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors
-from autocl.learner import FILE_NAME, Learner
+from autocl.learner import Learner
+from autocl.learner_named import learner_file, title_of
 from autocl.methods.base import Method, get_method
 from autocl.methods.embedding import Embedding
 from autocl.methods.incontext import InContext
@@ -201,18 +202,13 @@ def method_subject(
     )
 
 
-def open_learner(path: str | Path, *, vectors: str | Path | None = None) -> Subject:
-    """A learner from a file or a folder, named after it, with what its file or run says of its training."""
-    path = Path(path)
-    file = next((f for f in (path / FILE_NAME, path / "best.safetensors") if f.is_file()), path)
-    _, meta = read_tensors(file, kind="learner")
-    generic = file.name in (FILE_NAME, "best.safetensors")
-    return learner_subject(
-        Learner.from_pretrained(file),
-        file.resolve().parent.name if generic else file.stem,
-        training=_training(file, meta),
-        vectors=vectors,
-    )
+def open_learner(learner: str | Path, *, vectors: str | Path | None = None) -> Subject:
+    """A learner by its name in the zoo or its path, with what its file or run says of its training."""
+    with learner_file(learner) as file:
+        _, meta = read_tensors(file, kind="learner")
+        return learner_subject(
+            Learner.from_pretrained(file), title_of(file), training=_training(file, meta), vectors=vectors
+        )
 
 
 def _training(file: Path, meta: Mapping[str, str]) -> Training:

@@ -112,7 +112,8 @@ class Recipe:
     carry_state: int = 0
     """Batches over which the state is handed on, without gradient, before streams start afresh; 0 never."""
     init_from: str = ""
-    """A learner file to start from (meta-finetuning); its number of classes may differ."""
+    """A learner to start from (meta-finetuning): its name in the zoo or its path. The number of classes may
+    differ."""
     bf16: bool = False
     """Encode in bfloat16 (CPUs with AVX-512-BF16 or AMX, GPUs); the recurrence stays in float32."""
     compile_encoder: bool = False

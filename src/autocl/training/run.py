@@ -8,6 +8,7 @@ import torch
 from autocl.data.sampler import StreamSampler
 from autocl.errors import TrainingError
 from autocl.learner import Learner
+from autocl.learner_named import find_learner
 from autocl.state import LearnerState
 from autocl.training import checkpoint, parallel
 from autocl.training.checkpoint import Progress
@@ -63,7 +64,7 @@ def prepare(recipe: Recipe, folder: Path, ranks: parallel.Ranks, *, resume: bool
 
 def _finetuned(recipe: Recipe) -> Learner:
     """The learner of `init_from`, with as many classes as the recipe asks for."""
-    learner = Learner.from_pretrained(recipe.init_from)
+    learner = find_learner(recipe.init_from)
     if learner.config.n_classes != recipe.learner.n_classes:
         learner = learner.with_classes(recipe.learner.n_classes)
     # What does not change the weights' shapes is the recipe's to say; the rest must agree.

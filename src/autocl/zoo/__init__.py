@@ -1,12 +1,14 @@
 """Learners that come with the package: one safetensors file each, with a model card beside it."""
 
+from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from autocl.errors import InputError
 from autocl.learner import Learner
 
-__all__ = ["card", "load", "names"]
+__all__ = ["card", "file", "load", "names"]
 
 SUFFIX = ".safetensors"
 
@@ -25,8 +27,13 @@ def load(name: str) -> Learner:
         >>> load("everyday").config.n_classes                                              # doctest: +SKIP
         20
     """
-    with as_file(_file(name, SUFFIX)) as path:
+    with file(name) as path:
         return Learner.from_pretrained(path)
+
+
+def file(name: str) -> AbstractContextManager[Path]:
+    """The file of a shipped learner, for as long as the context lasts."""
+    return as_file(_file(name, SUFFIX))
 
 
 def card(name: str) -> str:

@@ -16,6 +16,7 @@ from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.table import markdown
 from autocl.files import read_tensors, write_json, write_text
 from autocl.learner import Learner
+from autocl.learner_named import learner_file
 from autocl.training import checkpoint
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
@@ -150,11 +151,9 @@ def _start(recipe: Recipe) -> dict[str, str] | None:
     """What the run was finetuned from: the file may be gone tomorrow, its fingerprint stays."""
     if not recipe.init_from:
         return None
-    _, meta = read_tensors(Path(recipe.init_from), kind="learner")
-    return {
-        "recipe": meta.get("recipe", ""),
-        "fingerprint": Learner.from_pretrained(recipe.init_from).fingerprint(),
-    }
+    with learner_file(recipe.init_from) as file:
+        _, meta = read_tensors(file, kind="learner")
+        return {"recipe": meta.get("recipe", ""), "fingerprint": Learner.from_pretrained(file).fingerprint()}
 
 
 def _from(record: dict[str, Any]) -> str:
