@@ -9,6 +9,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
@@ -31,6 +32,7 @@ TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3
 """Tasks whose weights are shown at rest, as in the paper's Figures 3-5."""
 DPI = 80
+COLOURS = 128
 FLAT = (6.8, 2.5)
 
 
@@ -40,6 +42,10 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
     plot(*data, ax=figure.subplots(), **options)
     out = BytesIO()
     figure.savefig(out, format="png", dpi=DPI)
+    # A report holds dozens of them; a palette makes each a third of its size.
+    few = Image.open(out).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    out = BytesIO()
+    few.save(out, format="png", optimize=True)
     return out.getvalue()
 
 
