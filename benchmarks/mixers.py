@@ -44,7 +44,7 @@ def main() -> None:
     table = Table("mixer", "best", "at step", "minutes", "parameters", "state, KB", title=title)
     folders = []
     for mixer in args.only:
-        folder = args.out / f"split-class-{mixer}"
+        folder = args.out / f"mixer-{mixer}"
         finish(folder, f"{OPTIONS} --learner.mixer {mixer} --seed {args.seed}", args.steps)
         folders.append(folder)
         lines = list(read_log(folder / "log.jsonl"))
@@ -57,7 +57,7 @@ def main() -> None:
         kept = f"{state_bytes(learner) / 1000:,.0f}"
         table.add_row(mixer, f"{100 * score:.1f}", str(step), f"{minutes:.1f}", f"{size:,}", kept)
     Console().print(table)
-    print("autocl bench split-mnist " + " ".join(f"--learner {folder}" for folder in folders))
+    print("autocl bench split-mnist --row '' " + " ".join(f"--learner {folder}" for folder in folders))
 
 
 if __name__ == "__main__":
