@@ -51,7 +51,9 @@ def headline_table(folder: Path) -> str:
         line = lines.get((protocol, cell, learner))
         if line is None:
             continue
-        beside = (lines.get((protocol, cell, s)) for s in ("everyday", RIVAL.format(learner)))
+        # A row that repeats a stream need not repeat the default learner.
+        default = "" if words.startswith("the same") else "everyday"
+        beside = (lines.get((protocol, cell, s)) for s in (default, RIVAL.format(learner)))
         ours = (line.ours, *(None if b is None else b.ours for b in beside), line.published)
         rows.append(f"| {words} | `{learner}` | {_cells(ours)} |")
     head = "| stream | learner | ours | `everyday` | nearest class mean | paper |"
