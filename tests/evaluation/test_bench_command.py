@@ -9,9 +9,11 @@ import pytest
 import torch
 from known_methods import coded_set, small_learner
 
+from autocl import zoo
 from autocl.errors import InputError
 from autocl.evaluation import commands, subject
 from autocl.evaluation.commands import bench_main, find_methods
+from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
@@ -185,3 +187,7 @@ def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
 def test_what_a_shipped_learner_was_meta_trained_on_is_known() -> None:
     assert open_learner("three-task").training.sets == ("omniglot", "mini_imagenet", "tiny_imagenet")
     assert open_learner("quick").training.sets == ("glyphs",)
+    # Only two- and three-task learners stand beside the paper's rows of those tables.
+    beside = {name: pair_row(open_learner(name)) for name in zoo.names()}
+    assert {name for name, row in beside.items() if row} == {"two-task", "two-task-noacl", "three-task"}
+    assert diverse_row(open_learner("everyday")) == ""

@@ -135,9 +135,15 @@ def test_where_forgetting_is_shown_more_is_not_better(tmp_path: Path) -> None:
 
 def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Path) -> None:
     outcomes = run(SPLIT, known_subject(Known(), name="best"), Options(runs=2), tmp_path, row="GeMCL")
-    others = [replace(o, identity={**o.identity, "subject": "other"}) for o in outcomes]
-    both = markdown(table_of(SPLIT, [*outcomes, *others]), title=SPLIT.title)
+    first = [replace(o, notes=("best: made of x", "y is small")) for o in outcomes]
+    others = [
+        replace(o, identity={**o.identity, "subject": "other"}, notes=("other: made of x", "y is small"))
+        for o in outcomes
+    ]
+    both = markdown(table_of(SPLIT, [*first, *others]), title=SPLIT.title)
     assert "- Beside the paper's row “GeMCL”: best, other." in both
+    assert both.count("- best, other: made of x\n") == 1
+    assert both.count("- y is small\n") == 1
     text = markdown(table_of(SPLIT, outcomes), title=SPLIT.title)
     # The coded test set is smaller than MNIST's, and the table must say so.
     assert "| best | domain 5-task | 100.0 ± 0.0 | 63.8 ± 3.8 | +36.2 | not comparable [1] |" in text

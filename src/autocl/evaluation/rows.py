@@ -45,16 +45,11 @@ def split_row(subject: Subject) -> str:
 
 
 def pair_row(subject: Subject) -> str:
-    """Row of a two-task table, by the image sets and whether the ACL objective was used."""
-    if subject.outputs is None:
+    """Row of a two-task table, by the image sets and whether the ACL objective was used; others have none."""
+    if subject.outputs is None or not is_two_task(subject):
         return ""
     sets = paper.FC100_MINI if "fc100" in subject.training.sets else paper.OMNI_MINI
     return sets + (paper.ACL if subject.training.acl else paper.NO_ACL)
-
-
-def in_domain_row(subject: Subject) -> str:
-    """Row of the table on test classes of the meta-training sets: only for learners trained on both sets."""
-    return pair_row(subject) if is_two_task(subject) else ""
 
 
 def diverse_row(subject: Subject) -> str:

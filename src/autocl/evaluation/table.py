@@ -151,7 +151,7 @@ def numbered(made: Sequence[Line]) -> list[str]:
 
 
 def footnotes(made: Sequence[Line]) -> list[str]:
-    """Beside which rows subjects stand, and what is to be known about the data."""
+    """Beside which rows subjects stand, and what is to be known about data and subjects, each thing once."""
     beside: dict[str, dict[str, None]] = {}
     for line in made:
         if line.published is not None:
@@ -159,7 +159,12 @@ def footnotes(made: Sequence[Line]) -> list[str]:
     notes = [f"Beside the paper's row “{row}”: {', '.join(subjects)}." for row, subjects in beside.items()]
     if any(line.outcome.identity["demos"] == "paper" for line in made):
         notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")
-    return notes + list(dict.fromkeys(note for line in made for note in line.outcome.notes))
+    about: dict[str, dict[str, None]] = {}
+    for line in made:
+        for note in line.outcome.notes:
+            said = note.removeprefix(f"{line.subject}: ")
+            about.setdefault(said, {}).update({line.subject: None} if said != note else {})
+    return notes + [f"{', '.join(who)}: {said}" if who else said for said, who in about.items()]
 
 
 def _reasons(made: Sequence[Line]) -> list[str]:

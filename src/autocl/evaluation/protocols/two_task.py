@@ -15,7 +15,7 @@ from autocl.data.imageset import ImageSet
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream_config import StreamConfig
 from autocl.evaluation.protocol import Options, Protocol, Sets, Setting, entry
-from autocl.evaluation.rows import in_domain_row
+from autocl.evaluation.rows import pair_row
 from autocl.evaluation.subject import SetRef
 
 STREAMS = 1000
@@ -78,5 +78,5 @@ TWO_TASK = Protocol(
     title="Two tasks, A = Omniglot, B = mini-ImageNet (Table 1)",
     runs=5,
     settings=(_setting("A→B", 0), _setting("B→A", 1)),
-    row=in_domain_row,
+    row=pair_row,
 )
