@@ -8,9 +8,8 @@ from functools import cache
 import numba
 import numpy as np
 
-from autocl.ops.srwm.group import AHEAD, DTYPES, FAST, Kernel, dot, enter, fetch, leave
+from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, enter, fetch, leave, sizes
 from autocl.ops.srwm.lanes import fold, gather, load, scatter, splat, spread, store, total
-from autocl.ops.srwm.padding import group_size
 
 
 @cache
@@ -20,12 +19,8 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
     The returned function takes (lo, hi, act, delta, u, W_final, dy [N, T, P], dW_final [N, R, P],
     du [N, T, P], dW [N, R, P]) and fills the last two.
     """
-    dtype = DTYPES[precision]
-    L = group_size(np.dtype(dtype).itemsize)
-    C, V = -(-D // 4), 4 * L
-    P, R = 4 * C, 12 * C + 4
-    A = 2 * P + 4
-    line = 64 // np.dtype(dtype).itemsize
+    dtype, L, C, line = sizes(D, precision)
+    V, P, R, A = 4 * L, 4 * C, 12 * C + 4, 8 * C + 4
     zero, one = dtype(0.0), dtype(1.0)
 
     @numba.njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)

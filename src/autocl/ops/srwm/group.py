@@ -16,6 +16,7 @@ import numba
 import numpy as np
 
 from autocl.ops.srwm.lanes import gather, load, prefetch, scatter, spread, store, transpose
+from autocl.ops.srwm.padding import group_size
 
 # Multiply and add may become one instruction; nothing else about the arithmetic is left to the compiler.
 FAST = {"contract"}
@@ -27,6 +28,13 @@ Kernel = Callable[..., None]
 AHEAD = 2
 """Steps by which arrays as long as the stream are fetched before their turn. Processors do this by
 themselves, but stop at the end of a page, after six to fourteen steps."""
+
+
+def sizes(D: int, precision: str) -> tuple[Any, int, int, int]:
+    """The numpy type of a precision, L, C, and how many numbers fill a cache line."""
+    dtype = DTYPES[precision]
+    itemsize = np.dtype(dtype).itemsize
+    return dtype, group_size(itemsize), -(-D // 4), 64 // itemsize
 
 
 @numba.njit(fastmath=FAST, error_model="numpy")
