@@ -17,6 +17,7 @@ from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
+from autocl.methods.base import method_names
 from autocl.methods.rival import Rival, RivalConfig
 
 
@@ -179,9 +180,13 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
 
 def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     said: list[str] = []
-    find_methods(["all"], encoder=open_learner("split-class"), say=said.append)
-    assert any("without gemcl-map: no rival ships" in line for line in said)
-    assert not any("unexpected keyword" in line for line in said)
+    some = find_methods(["all"], say=said.append)
+    assert "without knn: method 'knn' stands on a learner's encoder: give one" in " ".join(said)
+    assert not any("keyword" in line for line in said)
+    every = find_methods(["all"], encoder=open_learner("split-class"))
+    assert len(every) == len(some) + len(said) == len(method_names())
+    with pytest.raises(InputError, match="stands on a learner's encoder"):
+        find_methods(["ridge"])
 
 
 def test_what_a_shipped_learner_was_meta_trained_on_is_known() -> None:

@@ -15,6 +15,7 @@ from autocl.data.imageset import ImageSet
 from autocl.encoders import Encoder
 from autocl.errors import InputError
 from autocl.learner import Learner
+from autocl.learner_named import find_learner
 
 BATCH = 1024
 """Images encoded at once: 12 MB of pixels at 3 × 32 × 32."""
@@ -55,9 +56,8 @@ class Embedding:
 
     @staticmethod
     def of(learner: Learner | str | Path) -> "Embedding":
-        """The encoder inside a learner (or its file), which the ACL objective trained."""
-        if not isinstance(learner, Learner):
-            learner = Learner.from_pretrained(learner)
+        """The encoder inside a learner (itself, its name or path), which the ACL objective trained."""
+        learner = find_learner(learner)
         return Embedding(learner.encoder, channels=learner.config.channels)
 
     @property

@@ -91,12 +91,17 @@ class OnFeatures(Method):
 class OnFrozenFeatures(OnFeatures):
     """On an encoder that something else was trained with, such as a learner of ours."""
 
-    embedding: Embedding | Learner | str | Path
-    """The encoder, or a learner (or its file) whose encoder is meant."""
+    embedding: Embedding | Learner | str | Path | None = None
+    """The encoder, or a learner (itself, its name or path) whose encoder is meant; it must be given."""
 
     def make_embedding(self) -> Embedding:
         """The one that was given."""
         given = self.embedding
+        if given is None:
+            raise InputError(
+                f"method {self.name!r} stands on a learner's encoder: give one (embedding=…; on the command "
+                "line --embedding NAME)"
+            )
         return given if isinstance(given, Embedding) else Embedding.of(given)
 
     def settings(self) -> dict[str, Any]:
