@@ -11,8 +11,6 @@ from PIL import Image, ImageDraw
 from autocl.evaluation.protocols.weights import BLOCKS, WeightFilm
 from autocl.figures.style import DIVERGING
 
-PIXELS = 8
-"""Screen pixels a side of one weight."""
 GAP = 6
 CAPTION = 16
 FRAME_MS = 90
@@ -21,7 +19,7 @@ SHADES = 61
 
 
 def weight_film(
-    film: WeightFilm, *, layer: int = 0, heads: int = 3, every: int = 2, change: bool = True
+    film: WeightFilm, *, layer: int = 0, heads: int = 3, every: int = 2, change: bool = True, pixels: int = 8
 ) -> bytes:
     """An animated GIF: rows are heads, columns the blocks y, q, k, β, one frame every few demos.
 
@@ -31,6 +29,7 @@ def weight_film(
         heads: the first so many.
         every: demos between frames.
         change: show differences to the initial weights, which are what was learned.
+        pixels: a side of one weight on the screen; a file grows with it.
     """
     demos = [*range(0, len(film.labels), every), len(film.labels)]
     blocks = []
@@ -39,7 +38,7 @@ def weight_film(
         frames = frames - frames[0] if change else frames
         limit = float(frames.abs().max()) or 1.0
         blocks.append((frames / limit).numpy())
-    images = [_frame(film, [block[d] for block in blocks], d) for d in demos]
+    images = [_frame(film, [block[d] for block in blocks], d, pixels) for d in demos]
     out = BytesIO()
     images[0].save(
         out, format="GIF", save_all=True, append_images=images[1:], loop=0,
@@ -48,11 +47,10 @@ def weight_film(
     return out.getvalue()
 
 
-def _frame(film: WeightFilm, blocks: list[npt.NDArray[np.float32]], demo: int) -> Image.Image:
-    heads, D = blocks[0].shape[0], film.head_size
-    widths = [D * PIXELS for _ in blocks]
-    width = sum(widths) + GAP * (len(blocks) - 1)
-    height = CAPTION + heads * (D * PIXELS + GAP)
+def _frame(film: WeightFilm, blocks: list[npt.NDArray[np.float32]], demo: int, pixels: int) -> Image.Image:
+    heads, side = blocks[0].shape[0], film.head_size * pixels
+    width = len(blocks) * (side + GAP) - GAP
+    height = CAPTION + heads * (side + GAP)
     canvas = Image.new("RGB", (width, height), "white")
     task = next((i for i, end in enumerate(film.boundaries) if demo <= end), len(film.boundaries) - 1)
     draw = ImageDraw.Draw(canvas)
@@ -61,11 +59,11 @@ def _frame(film: WeightFilm, blocks: list[npt.NDArray[np.float32]], demo: int) -
     x = 0
     for block in blocks:
         for head in range(heads):
-            pixels = (colours(block[head] / 2 + 0.5)[..., :3] * 255).astype(np.uint8)
-            y = CAPTION + head * (D * PIXELS + GAP)
-            size = (block.shape[-1] * PIXELS, block.shape[-2] * PIXELS)
-            canvas.paste(Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST), (x, y))
-        x += D * PIXELS + GAP
+            shades = (colours(block[head] / 2 + 0.5)[..., :3] * 255).astype(np.uint8)
+            y = CAPTION + head * (side + GAP)
+            size = (block.shape[-1] * pixels, block.shape[-2] * pixels)
+            canvas.paste(Image.fromarray(shades).resize(size, Image.Resampling.NEAREST), (x, y))
+        x += side + GAP
     return canvas.quantize(palette=_palette(), dither=Image.Dither.NONE)
 
 

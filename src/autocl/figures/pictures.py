@@ -32,7 +32,7 @@ TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3
 """Tasks whose weights are shown at rest, as in the paper's Figures 3-5."""
 DPI = 80
-COLOURS = 128
+COLOURS = 64
 FLAT = (6.8, 2.5)
 
 
@@ -88,7 +88,7 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
     learner = subject.method.learner
     if learner.config.mixer == "srwm":
         film = record_film(learner, streams[0], features=subject.method.features)
-        pictures["film.gif"] = weight_film(film, heads=2, every=3)
+        pictures["film.gif"] = weight_film(film, heads=2, every=5, pixels=5)
         for task in range(STRIPS):
             pictures[f"strip-{task + 1}.png"] = draw(plot_weight_strip, film, task=task, size=(8, 3.2))
         pictures["rank.png"] = draw(plot_effective_rank, film, size=FLAT)

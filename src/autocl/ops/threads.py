@@ -2,7 +2,7 @@
 
 The kernels release the GIL, so plain Python threads do. Compared with numba's own threading layers this is
 safe to call from several threads at once, survives fork, and obeys `torch.set_num_threads`. Helpers wait at a
-queue in C: a ThreadPoolExecutor's futures cost three times as much for each call.
+queue in C: a ThreadPoolExecutor's futures cost several times as much for each call.
 """
 
 import os
