@@ -46,13 +46,13 @@ def headline_table(folder: Path) -> str:
         for line in table_of(protocol, read_all(folder, protocol.name))
         if line.ours is not None
     }
-    rows = []
+    rows, told = [], set()
     for words, protocol, cell, learner in HEADLINES:
         line = lines.get((protocol, cell, learner))
         if line is None:
             continue
-        # A row that repeats a stream need not repeat the default learner.
-        default = "" if words.startswith("the same") else "everyday"
+        default = "" if (protocol, cell) in told else "everyday"  # once for each stream
+        told.add((protocol, cell))
         beside = (lines.get((protocol, cell, s)) for s in (default, RIVAL.format(learner)))
         ours = (line.ours, *(None if b is None else b.ours for b in beside), line.published)
         rows.append(f"| {words} | `{learner}` | {_cells(ours)} |")
