@@ -1,6 +1,8 @@
 """The command line as people use it: options, errors in one line, and exit statuses."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,13 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "--help"])
     out = capsys.readouterr().out
     assert all(name in out for name in RECIPES)
+
+
+def test_reader_that_has_seen_enough__no_complaint() -> None:
+    command = [sys.executable, "-m", "autocl", "zoo", "everyday"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141

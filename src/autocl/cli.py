@@ -1,5 +1,6 @@
 """The command line: a table of contents. Each command lives beside what it commands."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -47,6 +48,12 @@ def main(args: Sequence[str] | None = None) -> None:
         return
     try:
         _command(argv[0])(argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough, as in `autocl zoo everyday | head`. Python flushes once more when it
+        # ends and would complain: let that go nowhere. 141 is what a shell calls an end by SIGPIPE.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except AutoclError as error:
         if debug:
             raise

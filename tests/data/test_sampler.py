@@ -169,6 +169,25 @@ def test_shots__fewest_given__every_number_occurs_and_all_classes_have_it() -> N
     assert seen == {2, 3, 4}
 
 
+@pytest.mark.parametrize("scenario", ["domain", "class"])
+def test_tasks__fewest_given__every_number_occurs_and_labels_keep_their_blocks(scenario: str) -> None:
+    config = StreamConfig(tasks=4, fewest_tasks=2, ways=2, shots=2, scenario=scenario, pool_classes=8)
+    sampler, seen = StreamSampler([toy()], config, 3, seed=0), set()
+    for step in range(30):
+        tasks = sampler.batch(step).tasks
+        seen.add(len(tasks))
+        for t, task in enumerate(tasks):
+            first = 2 * t if scenario == "class" else 0
+            assert task.demo_labels.unique().tolist() == [first, first + 1]
+    assert seen == {2, 3, 4}
+
+
+@pytest.mark.parametrize("fewest", [0, 4])
+def test_tasks__fewest_out_of_range__refused(fewest: int) -> None:
+    with pytest.raises(InputError, match=r"fewest_tasks=\d must lie in 1..tasks=3"):
+        StreamConfig(tasks=3, fewest_tasks=fewest)
+
+
 def test_pool__pooled__has_the_asked_size_and_its_classes() -> None:
     config = StreamConfig(order="alternate", ways=2, shots=3, pool_classes=6, pool_images=7)
     batch = StreamSampler([toy("a"), toy("b")], config, 4, 0).batch(0)

@@ -27,6 +27,9 @@ class StreamConfig:
 
     tasks: int = 2
     """M, tasks of a stream."""
+    fewest_tasks: int | None = None
+    """Each step draws its number of tasks from this to `tasks`, so that a learner does not count on one
+    length. None: always `tasks`."""
     ways: int = 5
     """N, classes of a task."""
     shots: int = 15
@@ -67,8 +70,10 @@ class StreamConfig:
         check_choice("classes", self.classes, ClassDrawing)
         check_choice("drawing", self.drawing, Drawing)
         check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
-        if self.fewest_shots is not None and not 1 <= self.fewest_shots <= self.shots:
-            raise InputError(f"fewest_shots={self.fewest_shots} must lie in 1..shots={self.shots}")
+        for fewest, most in (("fewest_tasks", "tasks"), ("fewest_shots", "shots")):
+            least, limit = getattr(self, fewest), getattr(self, most)
+            if least is not None and not 1 <= least <= limit:
+                raise InputError(f"{fewest}={least} must lie in 1..{most}={limit}")
         if self.drawing == "pooled" and self.pool_images < self.images_per_class:
             raise InputError(
                 f"pool_images={self.pool_images} is too few: {self.shots} shots and {self.queries} queries "

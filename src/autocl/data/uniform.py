@@ -13,10 +13,13 @@ from autocl.data.stream_config import StreamConfig
 
 
 def plan_sets(rng: np.random.Generator, config: StreamConfig, step: int, n_sets: int) -> IntArray:
-    """The set of each task of this step, [M]."""
-    turn = np.arange(config.tasks)
+    """The set of each task of this step, [M]; M is drawn here where the configuration leaves it open."""
+    tasks = config.tasks
+    if config.fewest_tasks is not None:
+        tasks = int(rng.integers(config.fewest_tasks, config.tasks + 1))
+    turn = np.arange(tasks)
     if config.order == "mixture":
-        return rng.integers(n_sets, size=config.tasks)
+        return rng.integers(n_sets, size=tasks)
     if config.order == "permute":
         return rng.permutation(n_sets)[turn % n_sets]
     # One set, two in alternation and three in rotation are one rule.
@@ -42,6 +45,7 @@ def draw_streams(
     Returns:
         The M tasks.
     """
+    config = replace(config, tasks=len(order), fewest_tasks=None)
     if config.fewest_shots is not None:
         shots = int(rng.integers(config.fewest_shots, config.shots + 1))
         config = replace(config, shots=shots, fewest_shots=None)
