@@ -74,7 +74,7 @@ def places() -> dict[str, Place]:
     for name in RECIPES:
         out[f"train {name}"] = Place(options=run | _of_fields(get_recipe(name)))
     for name, rival in RIVALS.items():
-        out[f"train {name}"] = Place(options={"--out": ()} | _of_fields(rival()))
+        out[f"train {name}"] = Place(options={"--out": (), "--dry-run": None} | _of_fields(rival()))
     for name, function in SUBCOMMANDS.items():
         named = inspect.signature(function).parameters
         out[f"data {name}"] = Place(words=sets if named else (), options=_of_arguments(function))

@@ -100,7 +100,7 @@ def test_what_was_stopped_continues_bit_for_bit(
 ) -> None:
     recipe = tiny_rival("oml", prototype=1.0)
     train_rival(recipe, tmp_path / "whole")
-    real = rivals._step
+    real = rivals.rival_step
 
     def stopping(run: rivals.RivalRun, step: int) -> dict[str, float]:
         if step == 3:
@@ -110,7 +110,7 @@ def test_what_was_stopped_continues_bit_for_bit(
         return real(run, step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rivals, "_step", stopping)
+        patch.setattr(rivals, "rival_step", stopping)
         with pytest.raises(InterruptedRunError if end == "signal" else MemoryError):
             train_rival(recipe, tmp_path / "parts", save_every=0.0)
     steps = [line["step"] for line in lines(tmp_path / "parts") if "loss" in line]
@@ -146,6 +146,19 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_the_weights_change(tmp_pa
     wild = replace(tiny_rival("oml").rival, rate=1e20)
     with pytest.raises(TrainingError, match=r"Lower lr \(0.002\) or rival.rate \(1e\+20\)"):
         train_rival(tiny_rival("oml", rival=wild), tmp_path)
+
+
+def test_dry_run__shows_recipe_size_and_time_and_writes_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["train", "gemcl", "--dry-run", "--steps", "7", *COMMAND_LINE.split()])
+    out = capsys.readouterr().out
+    shown, text = json.loads(out[: out.rindex("rival:")]), " ".join(out[out.rindex("rival:") :].split())
+    assert shown["rival"]["encoder"]["width"] == 4
+    assert "2 a step, 24 images to encode" in text
+    assert "minutes for 7 steps" in text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_line_trains_resumes_and_lists_rivals(

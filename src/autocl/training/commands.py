@@ -1,28 +1,20 @@
 """`autocl train`: from the command line to a run."""
 
-import json
-import resource
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import torch
 import tyro
-from rich.console import Console
 
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.recipes.rivals import RIVALS
-from autocl.training import parallel
+from autocl.training.dry_run import dry_run, dry_run_rival
 from autocl.training.interrupt import InterruptedRunError
-from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
+from autocl.training.recipe import Recipe, read_recipe
 from autocl.training.rival_recipe import RivalRecipe, read_rival_recipe
 from autocl.training.rivals import train_rival
-from autocl.training.run import prepare
-from autocl.training.step import TrainingStep
-from autocl.training.trainer import train, train_step
+from autocl.training.trainer import train
 
 HELP = """usage: autocl train RECIPE [--out DIR] [--device cpu|cuda] [--dry-run] [any field of the recipe]
        autocl train --resume DIR
@@ -91,9 +83,7 @@ def _main(args: Sequence[str]) -> None:
         _train_rival(name, rest)
         return
     out, device = _flag(rest, "--out"), _flag(rest, "--device") or "auto"
-    dry = "--dry-run" in rest
-    if dry:
-        rest.remove("--dry-run")
+    dry = _switch(rest, "--dry-run")
     recipe = override(get_recipe(name), rest)
     if dry:
         dry_run(recipe, device)
@@ -102,10 +92,13 @@ def _main(args: Sequence[str]) -> None:
 
 
 def _train_rival(name: str, args: list[str]) -> None:
-    out = _flag(args, "--out")
+    out, dry = _flag(args, "--out"), _switch(args, "--dry-run")
     prog = f"autocl train {name}"
     config = (tyro.conf.AvoidSubcommands,)
     recipe = tyro.cli(RivalRecipe, default=RIVALS[name](), args=args, prog=prog, config=config)
+    if dry:
+        dry_run_rival(recipe)
+        return
     _say_best("rival", train_rival(recipe, out or f"runs/{name}-seed{recipe.seed}"))
 
 
@@ -124,32 +117,6 @@ def override(recipe: Recipe, args: Sequence[str]) -> Recipe:
     return tyro.cli(Recipe, default=recipe, args=args, prog=prog, config=(tyro.conf.AvoidSubcommands,))
 
 
-def dry_run(recipe: Recipe, device: str, *, steps: int = 3) -> None:
-    """Print the resolved recipe and what a few real steps cost; nothing is written."""
-    with parallel.ranks(device) as ranks:
-        # One voice is enough; the others only take part in the steps.
-        console = Console(quiet=not ranks.first)
-        console.print_json(json.dumps(recipe_to_dict(recipe)))
-        run = prepare(replace(recipe, compile_encoder=False), Path(), ranks)
-        module = ranks.wrap(TrainingStep(run.learner, recipe), some_unused=recipe.carry_state > 0)
-        train_step(run, module, 0)  # compiles kernels, reads data: not part of the estimate
-        started = time.perf_counter()
-        for step in range(1, steps + 1):
-            train_step(run, module, step)
-        seconds = (time.perf_counter() - started) / steps
-    weights = sum(p.numel() for p in run.learner.parameters())
-    unit = 1024 if sys.platform == "darwin" else 1  # of ru_maxrss, in which Linux counts kilobytes
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024
-    console.print(
-        f"learner: {weights:,} parameters, {run.learner.initial_state().nbytes / 1024:.0f} KB of state\n"
-        f"streams: {recipe.batch_size} a step, {len(run.train.batch(0).pool)} images to encode for them\n"
-        f"time: {seconds:.2f} s a step with {torch.get_num_threads()} threads on {ranks.device}, "
-        f"{seconds * recipe.steps / 60:.0f} minutes for {recipe.steps} steps, without validation\n"
-        f"memory: {peak:.0f} MB at the peak of these steps",
-        highlight=False,
-    )
-
-
 def _flag(args: list[str], name: str) -> str | None:
     """Take `name VALUE` out of args."""
     if name not in args:
@@ -160,3 +127,10 @@ def _flag(args: list[str], name: str) -> str | None:
     value = args[at + 1]
     del args[at : at + 2]
     return value
+
+
+def _switch(args: list[str], name: str) -> bool:
+    """Take `name` out of args: whether it was there."""
+    if there := name in args:
+        args.remove(name)
+    return there

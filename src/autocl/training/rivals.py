@@ -72,7 +72,7 @@ def train_rival(
             raise TrainingError(f"{folder} was not started with this recipe of rival {recipe.name}")
     elif (folder / checkpoint.FILE_NAME).exists():
         raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
-    run = _prepare(recipe, folder, resume=resume)
+    run = prepare_rival(recipe, folder, resume=resume)
     size = sum(p.numel() * p.element_size() for p in run.rival.parameters())
     checkpoint.check_space(folder, 3 * size)  # weights and Adam's two moments
     write_json(folder / FILE_NAME, asdict(recipe))
@@ -85,7 +85,8 @@ def train_rival(
     return folder / BEST
 
 
-def _prepare(recipe: RivalRecipe, folder: Path, *, resume: bool) -> RivalRun:
+def prepare_rival(recipe: RivalRecipe, folder: Path, *, resume: bool = False) -> RivalRun:
+    """Load data, build the rival and its optimiser: from a checkpoint or from scratch."""
     torch.manual_seed(recipe.seed)
     rival = Rival(recipe.rival).train()
     optimiser = torch.optim.Adam(rival.parameters(), lr=recipe.lr)
@@ -105,7 +106,7 @@ def _loop(run: RivalRun, log: RunLog, received: list[int], save_every: float) ->
     recipe, progress = run.recipe, run.progress
     saved = began = time.monotonic()
     while progress.step < recipe.steps:
-        values = _step(run, progress.step)
+        values = rival_step(run, progress.step)
         progress.step += 1
         now = time.monotonic()
         progress.seconds += now - began
@@ -122,7 +123,7 @@ def _loop(run: RivalRun, log: RunLog, received: list[int], save_every: float) ->
             raise InterruptedRunError(received[0], run.folder)
 
 
-def _step(run: RivalRun, step: int) -> dict[str, float]:
+def rival_step(run: RivalRun, step: int) -> dict[str, float]:
     """One step of the optimiser. Nothing changes unless loss and gradient are finite."""
     recipe, rival = run.recipe, run.rival
     # Dropout; the third word keeps it apart from the seeds of streams and augmentation.
