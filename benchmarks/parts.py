@@ -1,8 +1,9 @@
 """What self-modifying body and ridge read-out each contribute: `python -m benchmarks.parts split-class`.
 
-The scores of a learner with a ridge read-out are a weighted sum of two. Here the sum answers, and each alone:
-streams over Omniglot's validation classes, which the learner was selected on and never trained on, and
-Split-MNIST over the 5,000 held-out *training* images. No test image is looked at.
+The logits of a learner with a ridge read-out are a sum of two, in which the body counts as far as the
+read-out is in doubt. Here the sum answers, and each alone: streams over Omniglot's validation classes, which
+the learner was selected on and never trained on, and Split-MNIST over the 5,000 held-out *training* images.
+No test image is looked at.
 """
 
 import argparse
@@ -13,11 +14,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from autocl import zoo
 from autocl.data import StreamConfig, StreamSampler, load, split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.harness import take_through
 from autocl.learner import Learner
+from autocl.learner_named import find_learner
 from autocl.methods.incontext import InContext
 from autocl.training.validation import validate_streams
 
@@ -53,11 +54,10 @@ def on_mnist(learner: Learner, scenario: Scenario, shots: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("learner", help="a name in the zoo, or a file")
+    parser.add_argument("learner", help="a name in the zoo, a file, or the folder of a run")
     parser.add_argument("--batches", type=int, default=8, help="of 16 streams each")
     options = parser.parse_args()
-    known = options.learner in zoo.names()
-    learner = zoo.load(options.learner) if known else Learner.from_pretrained(options.learner)
+    learner = find_learner(options.learner)
     if learner.readout is None:
         parser.error(f"{options.learner} has no ridge read-out to tell apart")
     candidates = parts(learner)

@@ -27,6 +27,7 @@ VARIANTS = {
     "softmax input, shared rate": replace(SMALL, softmax_input=True, shared_rate=True),
     "delayed": replace(SMALL, labels="delayed"),
     "ridge": replace(SMALL, readout="ridge", readout_keys=8),
+    "kernel": replace(SMALL, readout="kernel", readout_keys=8),
     "attention": replace(SMALL, mixer="attention"),
     "lstm": replace(SMALL, mixer="lstm"),
     "delta": replace(SMALL, mixer="delta"),

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from autocl.encoders import build_encoder
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
-from autocl.layers import Layer, RidgeReadout, build_body
+from autocl.layers import Layer, build_body, build_readout
 from autocl.learner_config import LearnerConfig, config_from_dict
 from autocl.state import LearnerState
 
@@ -53,13 +53,7 @@ class Learner(nn.Module):
         # Layers behind the last one with a state do nothing for demos: `learn` leaves them out.
         self._remembering = 1 + max(i for i, x in enumerate(self._stack()) if x.initial_state(1))
         self.head = nn.Linear(config.model_width, N)
-        self.readout = (
-            RidgeReadout(
-                features=features, n_classes=N, keys=config.readout_keys, hidden=config.readout_hidden
-            )
-            if config.readout == "ridge"
-            else None
-        )
+        self.readout = build_readout(config, features)
 
     def initial_state(self, batch: int = 1) -> LearnerState:
         """What the learner knows before the first demo, for a batch of streams."""
@@ -118,7 +112,7 @@ class Learner(nn.Module):
         return self.answer_features(f, state)[0]
 
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor]:
-        """`predict_features`, and the logits of the body alone: the same unless there is a ridge read-out."""
+        """`predict_features`, and the logits of the body alone: the same unless there is another read-out."""
         self._check_features(f, state)
         if self.config.labels == "delayed":
             shown = state.tensors["delayed.label"][:, None].expand(f.shape[:-1])
@@ -130,7 +124,7 @@ class Learner(nn.Module):
         body = self.head(h)
         if self.readout is None:
             return body, body
-        return self.readout.join(body, self.readout.read(f, state.part("readout"))), body
+        return self.readout.answer(body, f, state.part("readout")), body
 
     def with_classes(self, n_classes: int) -> "Learner":
         """A learner for another number of classes with the same weights.

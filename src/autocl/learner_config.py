@@ -45,10 +45,11 @@ class LearnerConfig:
     features; 10 ends the plateau at the start of meta-training (docs: lab notebook)."""
     labels: Literal["synchronous", "delayed"] = "synchronous"
     """delayed: the label of demo t enters with demo t+1, and a prediction is made at every step."""
-    readout: Literal["linear", "ridge"] = "linear"
-    """ridge adds `RidgeReadout` scores to the linear head's; not in the paper."""
+    readout: Literal["linear", "ridge", "kernel"] = "linear"
+    """What answers beside the linear head; not in the paper. ridge: regression on keys made by a network
+    (`NetworkReadout`). kernel: on keys that approximate a Gaussian kernel (`KernelReadout`)."""
     readout_keys: int = 128
-    """ridge: size of its keys."""
+    """ridge, kernel: size of the keys; the state grows with its square."""
     readout_hidden: int = 0
     """ridge: hidden units of the network that makes the keys; 0 makes them linear in the features."""
 

@@ -1,13 +1,24 @@
 import pytest
 import torch
 
-from autocl.layers.ridge import RidgeReadout, SolvePositive
+from autocl.layers.base import State
+from autocl.layers.ridge import KernelReadout, NetworkReadout, RidgeReadout, SolvePositive
+
+SHAPE = {"features": 6, "n_classes": 3, "keys": 5}
 
 
-@pytest.fixture(params=[0, 7], ids=["linear keys", "hidden layer"])
+@pytest.fixture(params=["linear keys", "hidden layer", "kernel"])
 def readout(request: pytest.FixtureRequest) -> RidgeReadout:
     torch.manual_seed(0)
-    return RidgeReadout(features=6, n_classes=3, keys=5, hidden=request.param).double()
+    if request.param == "kernel":
+        return KernelReadout(**SHAPE).double()
+    return NetworkReadout(**SHAPE, hidden=7 if request.param == "hidden layer" else 0).double()
+
+
+@pytest.fixture
+def kernel() -> KernelReadout:
+    torch.manual_seed(0)
+    return KernelReadout(**SHAPE).double()
 
 
 def demos(n: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,8 +53,8 @@ def test_order_and_segments_do_not_matter(readout: RidgeReadout) -> None:
 def test_gradients_reach_features_and_every_parameter(readout: RidgeReadout) -> None:
     f, y = demos()
     f.requires_grad_()
-    scores = readout.read(f, readout.learn(f, y, readout.initial_state(2)))
-    readout.join(torch.ones_like(scores), scores).square().sum().backward()
+    state = readout.learn(f, y, readout.initial_state(2))
+    readout.answer(torch.ones(2, 9, 3), f, state).square().sum().backward()
     for name, p in [("features", f), *readout.named_parameters()]:
         assert p.grad is not None, name
         assert p.grad.abs().sum() > 0, name
@@ -55,7 +66,35 @@ def test_gradient_of_the_solution_is_that_of_finite_differences() -> None:
     C = torch.randn(2, 4, 3, generator=g, dtype=torch.float64, requires_grad=True)
 
     def solve(root: torch.Tensor, C: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = SolvePositive.apply(root @ root.mT + torch.eye(4, dtype=torch.float64), C)
+        result: torch.Tensor
+        result, _ = SolvePositive.apply(root @ root.mT + torch.eye(4, dtype=torch.float64), C)
         return result
 
     assert torch.autograd.gradcheck(solve, (root, C))
+
+
+def doubt_of(kernel: KernelReadout, f: torch.Tensor, state: State) -> torch.Tensor:
+    """What the body's logits are multiplied with, asked through the answers."""
+    doubt = kernel.answer(torch.ones(*f.shape[:2], 3).double(), f, state) - kernel.read(f, state)
+    return doubt[..., 0]
+
+
+def test_doubt_is_the_share_of_the_key_that_the_demos_leave_out(kernel: KernelReadout) -> None:
+    f, y = demos()
+    empty = kernel.initial_state(2)
+    torch.testing.assert_close(doubt_of(kernel, f, empty), torch.ones(2, 9, dtype=torch.float64))
+    state = kernel.learn(f, y, empty)
+    before, after = doubt_of(kernel, f, state), doubt_of(kernel, f, kernel.learn(f, y, state))
+    assert torch.all(after < before)
+    k, penalty = kernel._keys(f[0, :1])[0], kernel.log_ridge.exp()
+    shrunk = penalty * torch.linalg.inv(state["A"][0] + penalty * torch.eye(5, dtype=torch.float64))
+    torch.testing.assert_close(before[0, 0], k @ shrunk @ k / (k @ k))
+
+
+def test_products_of_keys__many__are_a_gaussian_kernel_of_the_directions() -> None:
+    torch.manual_seed(0)
+    readout = KernelReadout(features=8, n_classes=2, keys=20001)
+    f = torch.randn(12, 8)
+    k, x = readout.make_keys(f), torch.nn.functional.normalize(f, dim=-1)
+    kernel = torch.exp(-torch.cdist(x, x).square())
+    torch.testing.assert_close(k @ k.T, kernel, atol=0.03, rtol=0)

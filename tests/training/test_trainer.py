@@ -335,6 +335,16 @@ def test_finetuning_starts_from_a_shipped_learner_by_name(tmp_path: Path) -> Non
     assert new.head.weight.shape[0] == 7
 
 
+def test_finetuning_adds_a_read_out_that_the_learner_lacks(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    old = Learner(replace(LEARNER, readout="linear"))
+    file = old.save_pretrained(tmp_path / "linear.safetensors")
+    new = prepare(tiny(init_from=str(file)), tmp_path, ALONE).learner
+    assert new.readout is not None
+    weights = new.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in old.state_dict().items())
+
+
 def test_finetuning_from_a_learner_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     file = Learner(replace(LEARNER, model_width=32)).save_pretrained(tmp_path / "wide.safetensors")
     with pytest.raises(TrainingError, match=r"wide\.safetensors does not fit recipe tiny: size mismatch"):

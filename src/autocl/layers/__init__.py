@@ -8,7 +8,7 @@ from autocl.layers.base import Layer, State
 from autocl.layers.delta import DeltaLayer
 from autocl.layers.feedforward import FeedForward
 from autocl.layers.lstm import LSTM
-from autocl.layers.ridge import RidgeReadout
+from autocl.layers.ridge import KernelReadout, NetworkReadout, RidgeReadout
 from autocl.layers.srmixer import PatchInput, self_referential_mixer
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner_config import LearnerConfig
@@ -18,11 +18,14 @@ __all__ = [
     "CausalAttention",
     "DeltaLayer",
     "FeedForward",
+    "KernelReadout",
     "Layer",
+    "NetworkReadout",
     "RidgeReadout",
     "SRWMLayer",
     "State",
     "build_body",
+    "build_readout",
 ]
 
 
@@ -40,6 +43,18 @@ def build_body(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn.M
             n_patches=encoder.n_patches, embedding=C, heads=config.heads, depth=config.depth, dropout=rate
         )
     return nn.Linear(encoder.n_features + labels, C), _stack(config, C, rate)
+
+
+def build_readout(config: LearnerConfig, features: int) -> RidgeReadout | None:
+    """What answers beside the linear head, if anything."""
+    shape = {"features": features, "n_classes": config.n_classes, "keys": config.readout_keys}
+    match config.readout:
+        case "linear":
+            return None
+        case "ridge":
+            return NetworkReadout(**shape, hidden=config.readout_hidden)
+        case "kernel":
+            return KernelReadout(**shape)
 
 
 def _stack(config: LearnerConfig, C: int, rate: float) -> nn.ModuleList:

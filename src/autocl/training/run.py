@@ -63,14 +63,20 @@ def prepare(recipe: Recipe, folder: Path, ranks: parallel.Ranks, *, resume: bool
 
 
 def _finetuned(recipe: Recipe) -> Learner:
-    """The learner of `init_from`, with as many classes as the recipe asks for."""
+    """The learner of `init_from`, with as many classes as the recipe asks for.
+
+    What it lacks of a read-out starts fresh, so that the paper's learners can be finetuned with ours.
+    """
     learner = find_learner(recipe.init_from)
     if learner.config.n_classes != recipe.learner.n_classes:
         learner = learner.with_classes(recipe.learner.n_classes)
     # What does not change the weights' shapes is the recipe's to say; the rest must agree.
     fresh = Learner(recipe.learner)
+    weights = learner.state_dict()
+    if learner.readout is None:
+        weights = {**fresh.state_dict(), **weights}
     try:
-        fresh.load_state_dict(learner.state_dict())
+        fresh.load_state_dict(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[1].strip()
         raise TrainingError(f"{recipe.init_from} does not fit recipe {recipe.name}: {reason}") from error

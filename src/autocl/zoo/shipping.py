@@ -175,10 +175,10 @@ def _rule(record: dict[str, Any]) -> str:
 
 def _design(recipe: dict[str, Any]) -> str:
     """What was looked at before there was a recipe; a checkpoint's selection does not show it."""
-    if recipe["learner"]["readout"] != "ridge":
+    if recipe["learner"]["readout"] == "linear":
         return ""
     return (
-        "\nWhile the ridge read-out was designed, prototypes were scored on the 5,000 held-out *training*\n"
+        "\nWhile its read-out was designed, prototypes were scored on the 5,000 held-out *training*\n"
         "images of MNIST. No test image chose anything."
     )
 
