@@ -21,6 +21,7 @@ from autocl.training import checkpoint
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
 from autocl.training.sources import sets_of
+from autocl.zoo.command import command_of
 
 ZOO = Path(__file__).parent
 PURPOSE = {
@@ -104,7 +105,7 @@ Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {rec
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on one of
 two cores that other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`{name}.json` beside this card holds the whole recipe.{_design(recipe)}
+`{name}.json` beside this card holds the whole recipe.{_again(recipe)}{_design(recipe)}
 
 | step | validation accuracy (%) |
 |---|---|
@@ -171,6 +172,11 @@ def _rule(record: dict[str, Any]) -> str:
     # Learners shipped before this was recorded were chosen as their recipe says.
     rule = record.get("rule", record["recipe"]["validation"]["rule"])
     return "" if rule == "average" else ", each task asked right after it was learned"
+
+
+def _again(recipe: dict[str, Any]) -> str:
+    command = command_of(recipe)
+    return f" As a command:\n\n    {command}\n" if command else ""
 
 
 def _design(recipe: dict[str, Any]) -> str:

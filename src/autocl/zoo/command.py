@@ -1,0 +1,44 @@
+"""The command that trains a recipe again: its name, and every setting in which it is not that recipe."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from autocl.recipes import RECIPES, get_recipe
+from autocl.training.recipe import recipe_to_dict
+
+
+def command_of(recipe: Mapping[str, Any]) -> str:
+    """`autocl train …` for a recipe as `recipe_to_dict` writes it; empty when its name is none of ours.
+
+    Settings that came into being after the recipe was written have their present defaults.
+
+    Example:
+        >>> recipe = recipe_to_dict(get_recipe("quick"))
+        >>> command_of({**recipe, "steps": 10, "objective": {**recipe["objective"], "acl": False}})
+        'autocl train quick --objective.no-acl --steps 10'
+    """
+    if recipe["name"] not in RECIPES:
+        return ""
+    usual = dict(_settings(recipe_to_dict(get_recipe(recipe["name"]))))
+    changed = [_option(at, value) for at, value in _settings(recipe) if usual.get(at, value) != value]
+    return " ".join(["autocl train", recipe["name"], *changed])
+
+
+def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every setting by its dotted name."""
+    for name, value in values.items():
+        at = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _settings(value, f"{at}.")
+        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
+            yield from _settings({str(number): part for number, part in enumerate(value)}, f"{at}.")
+        else:
+            yield at, list(value) if isinstance(value, tuple) else value
+
+
+def _option(at: str, value: Any) -> str:
+    at = at.replace("_", "-")
+    if isinstance(value, bool):
+        before, _, last = at.rpartition(".")
+        return f"--{before}{'.' if before else ''}{'' if value else 'no-'}{last}"
+    return " ".join([f"--{at}", *map(str, value if isinstance(value, list) else [value])])

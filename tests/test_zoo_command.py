@@ -1,0 +1,37 @@
+"""The command on a model card trains the recipe that the learner was made by."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from autocl import zoo
+from autocl.recipes import RECIPES, get_recipe
+from autocl.training.commands import override
+from autocl.training.recipe import recipe_to_dict
+from autocl.zoo.command import command_of
+
+FOLDER = Path(zoo.__file__).parent
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
+    recipe = json.loads((FOLDER / f"{name}.json").read_text())["recipe"]
+    words = shlex.split(command_of(recipe))
+    assert words[:3] == ["autocl", "train", recipe["name"]]
+    again = json.loads(json.dumps(recipe_to_dict(override(get_recipe(recipe["name"]), words[3:]))))
+    assert command_of(again) == command_of(recipe)
+    for part in ("objective", "optimiser", "validation", "learner"):
+        assert {k: again[part][k] for k in recipe[part]} == recipe[part]
+    for key in ("steps", "seed", "batch_size", "init_from", "prototype"):
+        assert again[key] == recipe[key]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_itself_needs_no_options(name: str) -> None:
+    assert command_of(recipe_to_dict(get_recipe(name))) == f"autocl train {name}"
+
+
+def test_a_recipe_of_another_name_has_no_command() -> None:
+    assert command_of({**recipe_to_dict(get_recipe("quick")), "name": "tiny"}) == ""
