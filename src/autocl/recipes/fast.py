@@ -33,7 +33,7 @@ TWO_TASKS = StreamConfig(
 RIDGE = LearnerConfig(readout="ridge", readout_keys=256, readout_hidden=256)
 """Keys of 256 keep 40 classes apart under two labels, where 128 linear ones did not (docs/notebook.md)."""
 KERNEL = LearnerConfig(readout="kernel", readout_keys=256)
-"""Better than RIDGE over Omniglot alone and in long streams, not over four sets (docs/notebook.md)."""
+"""Better than RIDGE in long streams, not with few shots nor over four sets (docs/notebook.md)."""
 BOTH = ObjectiveConfig(body_weight=1.0)
 """Body and read-out must each be able to answer; without it the body stayed at chance."""
 LABEL_SCALE = 10.0
