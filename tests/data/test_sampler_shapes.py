@@ -81,6 +81,23 @@ def test_streams__any_config__keep_every_promise(config: RandomShapes, step: int
             assert len({c // 20 for c in label_of}) == 1
 
 
+def test_shapes__shared_labels__go_round_in_order_of_appearance() -> None:
+    sampler = StreamSampler(SETS, RandomShapes(share_chance=0.5, pool_classes=20), batch_size=16, seed=0)
+    rounds = set()
+    for step in range(40):
+        batch = sampler.batch(step)
+        for b in range(16):
+            label_of: dict[int, int] = {}
+            for task in batch.tasks:
+                for at, said in ((task.demos, task.demo_labels), (task.queries, task.query_labels)):
+                    for c, label in zip(batch.pool_classes[at[b]].tolist(), said[b].tolist(), strict=True):
+                        assert label_of.setdefault(c, label) == label
+            labels, n = list(label_of.values()), len(set(label_of.values()))
+            assert labels == [i % n for i in range(len(labels))]
+            rounds.add(n if n < len(labels) else 0)
+    assert rounds == {0, 2, 3, 4, 5}
+
+
 def test_batch__parts__together_are_the_whole() -> None:
     for drawing in ("pooled", "independent"):
         config = RandomShapes(sets_per_step=2, drawing=drawing, pool_classes=20)
@@ -147,6 +164,7 @@ def test_shapes__two_sets_a_step__say_so_and_mix_within_streams() -> None:
     [
         (lambda: RandomShapes(max_tasks=9, n_outputs=8), "n_outputs=8 is too few"),
         (lambda: RandomShapes(mix_chance=1.5), r"mix_chance must lie in \[0, 1\], got 1.5"),
+        (lambda: RandomShapes(share_chance=-0.5), r"share_chance must lie in \[0, 1\], got -0.5"),
         (lambda: RandomShapes(pool_images=19), "pool_images=19 is too few"),
         (lambda: RandomShapes(max_shots=0), "max_shots must be at least 1, got 0"),
         (lambda: StreamSampler(SETS, RandomShapes(sets_per_step=4), 1, 0), "got 3"),

@@ -16,6 +16,12 @@ def readout(request: pytest.FixtureRequest) -> RidgeReadout:
 
 
 @pytest.fixture
+def network() -> NetworkReadout:
+    torch.manual_seed(0)
+    return NetworkReadout(**SHAPE, hidden=7).double()
+
+
+@pytest.fixture
 def kernel() -> KernelReadout:
     torch.manual_seed(0)
     return KernelReadout(**SHAPE).double()
@@ -71,6 +77,29 @@ def test_gradient_of_the_solution_is_that_of_finite_differences() -> None:
         return result
 
     assert torch.autograd.gradcheck(solve, (root, C))
+
+
+def test_voices_follow_how_well_the_demos_of_a_stream_are_told_apart(network: NetworkReadout) -> None:
+    f, y = demos()
+    state = network.learn(f, y, network.initial_state(2))
+    scores = network.read(f, state) / network.log_scale.exp()
+    with torch.no_grad():
+        network.trust.copy_(torch.tensor([0.07, -0.04]))
+    body = torch.randn(2, 9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    answer = network.answer(body, f, state)
+    for b in range(2):
+        fit = scores[b, torch.arange(9), y[b]].mean() - 0.5
+        scale, gate = (network.log_scale + 0.7 * fit).exp(), (network.log_gate - 0.4 * fit).exp()
+        torch.testing.assert_close(answer[b], scale * scores[b] + gate * body[b])
+
+
+def test_before_the_first_demo_only_the_body_speaks(network: NetworkReadout) -> None:
+    f, _ = demos()
+    with torch.no_grad():
+        network.trust.fill_(0.1)
+    body = torch.ones(2, 9, 3, dtype=torch.float64)
+    answer = network.answer(body, f, network.initial_state(2))
+    torch.testing.assert_close(answer, (network.log_gate - 0.5).exp() * body)
 
 
 def doubt_of(kernel: KernelReadout, f: torch.Tensor, state: State) -> torch.Tensor:

@@ -46,7 +46,8 @@ def draw_streams(
 
     shown = slots[:, :, None] == np.arange(config.n_outputs)  # [B, L, J]
     appears = np.where(shown.any(axis=1), shown.argmax(axis=1), slots.shape[1])
-    label_of = appears.argsort(axis=1, kind="stable").argsort(axis=1)  # [B, J], in order of appearance
+    order = appears.argsort(axis=1, kind="stable").argsort(axis=1)  # [B, J]
+    label_of = order % _draw_labels(rng, config, streams)
     before = np.take_along_axis(shown.cumsum(axis=1), slots[:, :, None], axis=2)[:, :, 0] - 1
     stream = np.arange(streams)[:, None]
     demos = images[stream, slots, config.query_images + before % config.max_shots]
@@ -152,6 +153,15 @@ def _draw_images(
         classes = sources[s].classes(rng, streams, J)
         images[here] = sources[s].images(rng, classes[here], config.images_per_class)
     return images
+
+
+def _draw_labels(rng: np.random.Generator, config: RandomShapes, streams: int) -> IntArray:
+    """How many labels the classes of each stream have between them, [B, 1]."""
+    if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
+        return np.full((streams, 1), config.n_outputs)
+    shared = rng.random((streams, 1)) < config.share_chance
+    few = rng.integers(2, max(config.max_ways, 2) + 1, size=(streams, 1))
+    return np.where(shared, few, config.n_outputs)
 
 
 def _ask(rng: np.random.Generator, present: np.ndarray, queries: int) -> tuple[IntArray, IntArray]:

@@ -100,7 +100,7 @@ class StreamConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomShapes:
-    """Class-incremental streams with random numbers of tasks, classes and shots.
+    """Streams with random numbers of tasks, classes and shots; each class has a label of its own, or shares.
 
     For learners that must not depend on the shape they were meta-trained with. A step fixes the number of
     tasks and the demos of each; within these lengths every stream has its own classes per task, its own
@@ -129,6 +129,9 @@ class RandomShapes:
     """Chance that a task shows classes of earlier tasks again, in place of new ones."""
     interleave_chance: float = 0.15
     """Chance that the demos of a task are mixed with those of the task before."""
+    share_chance: float = 0.0
+    """Chance that the classes of a stream take turns at 2 to `max_ways` labels: a label then names many
+    classes, as in domain-incremental streams."""
     sets_per_step: int = 1
     """Image sets that a step draws from, chosen at random; each costs a pool of its own."""
     mix_chance: float = 0.25
@@ -146,7 +149,7 @@ class RandomShapes:
             self, "max_tasks", "max_ways", "max_shots", "queries", "query_images", "sets_per_step",
             "pool_classes", "pool_images",
         )  # fmt: skip
-        for field in ("return_chance", "interleave_chance", "mix_chance"):
+        for field in ("return_chance", "interleave_chance", "share_chance", "mix_chance"):
             if not 0 <= getattr(self, field) <= 1:
                 raise InputError(f"RandomShapes.{field} must lie in [0, 1], got {getattr(self, field)}")
         if self.n_outputs < max(self.max_tasks, self.max_ways):
@@ -162,7 +165,7 @@ class RandomShapes:
 
     @property
     def scenario(self) -> Scenario:
-        """Every class of a stream has its own output."""
+        """Every class of a stream has its own output, unless it shares one."""
         return "class"
 
     @property

@@ -16,6 +16,9 @@ from autocl.layers.base import State
 BANDWIDTH = math.sqrt(2)
 """Frequencies at the start: the kernel is exp(-BANDWIDTH² d² / 2) of the distance d of unit vectors."""
 
+STEEPNESS = 10.0
+"""Adam moves all numbers alike: multiplied with it, two slopes get as far as they must in time."""
+
 
 class SolvePositive(torch.autograd.Function):
     """A⁻¹ C for positive definite A [..., K, K] and C [..., K, N], and A's Cholesky factor, without gradient.
@@ -84,15 +87,15 @@ class RidgeReadout(nn.Module):
         return {"A": state["A"] + k.mT @ k, "C": state["C"] + k.mT @ target}
 
     def read(self, f: Tensor, state: State) -> Tensor:
-        """Scores [B, Q, N] of queries with features f [B, Q, F]."""
-        return self._solve(self._keys(f), state)[0]
+        """Scores [B, Q, N] of queries with features f [B, Q, F]: the answer to which no body contributes."""
+        return self.answer(f.new_zeros(()), f, state)
 
-    def _solve(self, k: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Scores of queries with keys k [B, Q, K], and the Cholesky factor of A + λI."""
+    def _solve(self, state: State) -> tuple[Tensor, Tensor]:
+        """The weights (A + λI)⁻¹ C [B, K, N], and the Cholesky factor of A + λI."""
         A = state["A"]
         ridge = self.log_ridge.exp() * torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-        weights, L = SolvePositive.apply(A + ridge, state["C"])  # type: ignore[no-untyped-call]
-        return self.log_scale.exp() * (k @ weights), L
+        solution: tuple[Tensor, Tensor] = SolvePositive.apply(A + ridge, state["C"])  # type: ignore[no-untyped-call]
+        return solution
 
     def _keys(self, f: Tensor) -> Tensor:
         """Keys [..., K], the constant last."""
@@ -101,7 +104,11 @@ class RidgeReadout(nn.Module):
 
 
 class NetworkReadout(RidgeReadout):
-    """Keys are made by a network, and the body counts everywhere alike.
+    """Keys are made by a network, and how much scores and body count depends on the stream.
+
+    Drawings that the weights tell apart deserve sharp scores and need no second opinion; photographs that
+    they do not fit deserve less, and the body helps. The sums know which it is: how well their solution fits
+    the demos it was made of.
 
     Args:
         features: F.
@@ -119,15 +126,30 @@ class NetworkReadout(RidgeReadout):
             self.key = nn.Sequential(nn.LayerNorm(features), inner, nn.GELU(), outer)
         # The body takes long to learn what the read-out knows from the start: it begins as the lesser voice.
         nn.init.constant_(self.log_gate, -1.0)
+        self.trust = nn.Parameter(torch.zeros(2))
 
     def make_keys(self, f: Tensor) -> Tensor:
         """Unit vectors in meta-learned directions."""
         return F.normalize(self.key(f), dim=-1)
 
     def answer(self, body: Tensor, f: Tensor, state: State) -> Tensor:
-        """Both, the body with the weight at which it has proved to help."""
-        joint: Tensor = self.log_gate.exp() * body + self.read(f, state)
+        """Both, as loud as they have proved to help in such streams."""
+        weights, _ = self._solve(state)
+        fit = STEEPNESS * (self._fit(weights, state) - 0.5)
+        scale, gate = (
+            (self.log_scale + self.trust[0] * fit).exp(),
+            (self.log_gate + self.trust[1] * fit).exp(),
+        )
+        joint: Tensor = scale * (self._keys(f) @ weights) + gate * body
         return joint
+
+    @torch.no_grad()
+    def _fit(self, weights: Tensor, state: State) -> Tensor:
+        """The demos' mean score [B, 1, 1] for their own label: near 1 where they are told apart."""
+        C = state["C"]
+        demos = C[:, -1].sum(-1)  # the constant key counts those of each label
+        fit: Tensor = (weights * C).sum((-2, -1)) / demos.clamp(min=1)
+        return fit[:, None, None]
 
 
 class KernelReadout(RidgeReadout):
@@ -157,7 +179,8 @@ class KernelReadout(RidgeReadout):
     def answer(self, body: Tensor, f: Tensor, state: State) -> Tensor:
         """Both, the body where the demos say little about the query."""
         k = self._keys(f)
-        scores, L = self._solve(k, state)
+        weights, L = self._solve(state)
+        scores = self.log_scale.exp() * (k @ weights)
         joint: Tensor = scores + self.log_gate.exp() * self._doubt(k, L) * body
         return joint
 

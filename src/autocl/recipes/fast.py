@@ -119,7 +119,9 @@ def fast_everyday() -> Recipe:
     return Recipe(
         name="fast_everyday",
         sources=(HANDWRITTEN, MINI_JITTERED, TINY_JITTERED, replace(GLYPHS, augment=HANDWRITING)),
-        streams=RandomShapes(n_outputs=20, pool_classes=30, pool_images=20),
+        streams=RandomShapes(
+            n_outputs=20, share_chance=0.25, sets_per_step=2, pool_classes=20, pool_images=20
+        ),
         learner=replace(RIDGE, n_classes=20, label_scale=LABEL_SCALE),
         objective=BOTH,
         optimiser=_optimiser(),
