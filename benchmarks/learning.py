@@ -139,6 +139,8 @@ def main() -> None:
     results = []
     for seed in args.seeds:
         folder = args.out / f"{args.setting}-seed{seed}"
+        if folder.exists():  # its log would be taken for this run's
+            parser.error(f"{folder} holds a run already: remove it, or choose another --out")
         result = follow(setting, folder, seed, args.minutes, extra.split())
         results.append(result)
         last = result.curve[-1] if result.curve else None
