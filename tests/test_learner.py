@@ -7,6 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from autocl import EncoderConfig, Learner, LearnerConfig, LearnerState
 from autocl.errors import FileError, InputError
@@ -259,3 +261,14 @@ def test_import_does_not_load_what_is_not_used():
     code = f"import autocl, sys; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_weights_that_lack_a_part_are_refused_by_its_name(tmp_path):
+    path = make(SMALL).save_pretrained(tmp_path / "learner.safetensors")
+    with safe_open(path, "pt") as file:
+        meta = file.metadata()
+    tensors = load_file(path)
+    del tensors["head.bias"]
+    save_file(tensors, path, metadata=meta)
+    with pytest.raises(FileError, match=r"learner\.safetensors: .* do not fit: .*head\.bias"):
+        Learner.from_pretrained(path)

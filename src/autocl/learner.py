@@ -180,7 +180,8 @@ class Learner(nn.Module):
             learner = Learner(config_from_dict(json.loads(meta["config"])))
             learner.load_state_dict(tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
+            # torch says what is missing in its second line
+            reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
             raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
         return learner.eval()
 
