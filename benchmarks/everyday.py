@@ -8,18 +8,15 @@ never a test set.
 
 import argparse
 from dataclasses import replace
-from statistics import fmean
 
-from benchmarks.parts import parts
+from benchmarks.parts import accuracy, parts
 from rich.console import Console
 from rich.table import Table
 
 from autocl.data import StreamSampler
-from autocl.learner import Learner
 from autocl.learner_named import find_learner
 from autocl.recipes.fast import fast_everyday
 from autocl.training.sources import samplers
-from autocl.training.validation import validate_streams
 
 SEED = 7
 """Not the seed of the streams that chose the checkpoint."""
@@ -35,11 +32,6 @@ def streams_by_kind(batch_size: int = 24) -> dict[str, StreamSampler]:
         "mixed": StreamSampler(val.sets, mixed, batch_size, SEED),
         "shared": StreamSampler(val.sets, shared, batch_size, SEED),
     }
-
-
-def accuracy(learner: Learner, sampler: StreamSampler, batches: int) -> float:
-    """Of the queries of all tasks behind the last one, in percent."""
-    return 100 * fmean(float(m.average()) for m in validate_streams(learner, sampler, batches))
 
 
 def main() -> None:

@@ -1,9 +1,8 @@
 """What self-modifying body and ridge read-out each contribute: `python -m benchmarks.parts split-class`.
 
-The logits of a learner with a ridge read-out are a sum of two, in which the body counts as far as the
-read-out is in doubt. Here the sum answers, and each alone: streams over Omniglot's validation classes, which
-the learner was selected on and never trained on, and Split-MNIST over the 5,000 held-out *training* images.
-No test image is looked at.
+The logits of a learner with a ridge read-out are a sum of two; how much each counts is meta-learned. Here the
+sum answers, and each alone: streams over Omniglot's validation classes, which the learner was selected on and
+never trained on, and Split-MNIST over the 5,000 held-out *training* images. No test image is looked at.
 """
 
 import argparse
@@ -36,11 +35,16 @@ def parts(learner: Learner) -> dict[str, Learner]:
     return {"whole": learner, "body alone": body, "read-out alone": readout}
 
 
+def accuracy(learner: Learner, sampler: StreamSampler, batches: int) -> float:
+    """Of the queries of all tasks behind the last one, in percent."""
+    return 100 * fmean(float(m.average()) for m in validate_streams(learner, sampler, batches))
+
+
 def on_omniglot(learner: Learner, scenario: Scenario, tasks: int, shots: int, batches: int) -> float:
     """Accuracy behind the last task, in percent."""
     config = StreamConfig(tasks=tasks, ways=2, shots=shots, queries=10, scenario=scenario)
     sampler = StreamSampler([load("omniglot", "val", rotations=True)], config, 16, seed=0)
-    return 100 * fmean(float(m.average()) for m in validate_streams(learner, sampler, batches))
+    return accuracy(learner, sampler, batches)
 
 
 def on_mnist(learner: Learner, scenario: Scenario, shots: int) -> float:
