@@ -136,10 +136,8 @@ class NetworkReadout(RidgeReadout):
         """Both, as loud as they have proved to help in such streams."""
         weights, _ = self._solve(state)
         fit = STEEPNESS * (self._fit(weights, state) - 0.5)
-        scale, gate = (
-            (self.log_scale + self.trust[0] * fit).exp(),
-            (self.log_gate + self.trust[1] * fit).exp(),
-        )
+        scale = (self.log_scale + self.trust[0] * fit).exp()
+        gate = (self.log_gate + self.trust[1] * fit).exp()
         joint: Tensor = scale * (self._keys(f) @ weights) + gate * body
         return joint
 
