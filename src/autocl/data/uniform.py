@@ -52,23 +52,26 @@ def draw_streams(
     N, K, Q = config.ways, config.shots, config.queries
     classes = _draw_classes(rng, config, order, sources, streams)
     labels = _draw_labels(rng, config, streams)
-    # Classes come in random order and labels in another: asking them in turn asks random labels.
-    asked, turn = np.arange(Q) % N, np.arange(Q) // N
+    turn = np.arange(Q) // N
+    rows = np.arange(streams)[:, None]
     tasks = []
     for t, s in enumerate(order.tolist()):
         images = sources[s].images(rng, classes[:, t], config.images_per_class)  # [B, N, images_per_class]
         shown = permutations(rng, streams, N * K)
         demos = images[:, :, :K].reshape(streams, N * K)
         queries = images[:, :, K + config.first_shot :]
+        # The place of a demo must not tell which class is asked: both orders are drawn, each on its own.
+        asked = permutations(rng, streams, N)[:, np.arange(Q) % N]
+        once = permutations(rng, streams, N) if config.first_shot else None
         tasks.append(
             TaskDraw(
                 source=s,
                 demos=np.take_along_axis(demos, shown, axis=1),
                 demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),
-                queries=queries[:, asked, turn],
-                query_labels=labels[:, t, asked],
-                first=images[:, :, K] if config.first_shot else None,
-                first_labels=labels[:, t] if config.first_shot else None,
+                queries=queries[rows, asked, turn],
+                query_labels=labels[rows, t, asked],
+                first=None if once is None else images[rows, once, K],
+                first_labels=None if once is None else labels[rows, t, once],
             )
         )
     return tasks
