@@ -52,6 +52,19 @@ def test_everything_imported_is_a_dependency() -> None:
     assert set(COMES_WITH.values()) <= _names(PROJECT["dependencies"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_constraints_can_be_met_by_the_registry_alone(python: str, tmp_path: Path) -> None:
+    # uv reads neither pip's configuration nor its local wheels, and resolves from metadata without downloading.
+    command = [
+        sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--all-extras", "--no-config",
+        "-c", "constraints.txt", "--python-version", python, "-o", str(tmp_path / "resolved.txt"),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "torch==2.13.0" in (tmp_path / "resolved.txt").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist, made by the build backend in an environment of its own."""

@@ -7,6 +7,7 @@ from importlib import import_module
 
 from autocl import __version__
 from autocl.errors import AutoclError
+from autocl.threads import configure_threads
 
 COMMANDS = {
     "demo": "autocl.demo.commands:main",
@@ -37,6 +38,7 @@ usage: autocl COMMAND [options]       autocl COMMAND --help says more, with exam
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of `autocl`."""
+    configure_threads()
     argv = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in argv
     argv = [a for a in argv if a != "--debug"]
