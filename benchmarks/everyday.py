@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autocl.data import StreamSampler
-from autocl.learner_named import find_learner
+from autocl.learner.find import find_learner
 from autocl.recipes.fast import fast_everyday
 from autocl.training.sources import samplers
 

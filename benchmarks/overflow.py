@@ -14,9 +14,9 @@ import torch
 from autocl import Learner, zoo
 from autocl.data import load
 from autocl.data.imageset import ImageSet
-from autocl.estimator import ContinualClassifier
-from autocl.images_in import arrays_to_input
-from autocl.stepping import encode
+from autocl.estimator.classifier import ContinualClassifier
+from autocl.estimator.exact import encode
+from autocl.estimator.preprocess import arrays_to_input
 
 SHOTS = 5
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from autocl import Learner, LearnerConfig
-from autocl.estimator import ContinualClassifier
+from autocl.estimator.classifier import ContinualClassifier
 from autocl.recipes.fast import RIDGE
 
 MODELS = {

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from results_table import BEGIN, ROOT, filled, results_table
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tools.results_table import BEGIN, ROOT, filled, results_table
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

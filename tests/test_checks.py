@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autocl import checks
-from autocl.estimator import ContinualClassifier
+from autocl.estimator import checks
+from autocl.estimator.classifier import ContinualClassifier
 from small_learners import COLOUR, GRAY, RIDGE, small
 
 VARIANTS = {

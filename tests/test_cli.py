@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from autocl import __version__
-from autocl.cli import main
+from autocl.cli.main import main
+from autocl.cli.train import override
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
-from autocl.training.commands import override
 
 TINY = """
     --sources.0.classes 24 --streams.ways 2 --streams.shots 2 --streams.queries 4 --streams.pool-classes 6

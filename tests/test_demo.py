@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from autocl import zoo
-from autocl.demo import commands, contest, live
+from autocl.cli import demo as commands
+from autocl.demo import contest, live
 from autocl.demo.mistakes import mistakes
 from autocl.evaluation.harness import take_through
 from autocl.methods.incontext import InContext

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.estimator import ContinualClassifier, UnfittedError
-from autocl.images_in import arrays_to_input
-from autocl.stepping import encode
+from autocl.estimator.classifier import ContinualClassifier, UnfittedError
+from autocl.estimator.exact import encode
+from autocl.estimator.preprocess import arrays_to_input
 from small_learners import GRAY, RIDGE, small
 
 

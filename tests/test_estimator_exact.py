@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from autocl import Learner, LearnerConfig
 from autocl.errors import FileError, InputError
-from autocl.estimator import ContinualClassifier
-from autocl.stepping import answer, encode
+from autocl.estimator.classifier import ContinualClassifier
+from autocl.estimator.exact import answer, encode
 from small_learners import GRAY, RIDGE, small
 
 PAPER = LearnerConfig(n_classes=10, channels=1)
@@ -57,7 +57,7 @@ def full_size(known: list[Learner] = []) -> Learner:  # noqa: B006 (made once, s
 
 CONTINUE = """
 import sys, numpy as np
-from autocl.estimator import ContinualClassifier
+from autocl.estimator.classifier import ContinualClassifier
 clf = ContinualClassifier.load(sys.argv[1])
 x = np.random.default_rng(5).integers(0, 256, (7, 20, 20), np.uint8)
 clf.partial_fit(x, [("a", 1), "new", 3, "new", 3, None, 2.5])

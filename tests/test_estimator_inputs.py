@@ -9,8 +9,8 @@ from PIL import Image
 
 from autocl import EncoderConfig, Learner, LearnerConfig
 from autocl.errors import FileError, InputError
-from autocl.estimator import ContinualClassifier
-from autocl.images_in import arrays_to_input, is_pictures, pictures_to_input, vectors_to_images
+from autocl.estimator.classifier import ContinualClassifier
+from autocl.estimator.preprocess import arrays_to_input, is_pictures, pictures_to_input, vectors_to_images
 from small_learners import COLOUR, GRAY, small
 
 

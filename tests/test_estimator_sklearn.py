@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from autocl.estimator import ContinualClassifier
+from autocl.estimator.classifier import ContinualClassifier
 from small_learners import RIDGE, small
 
 # Always the same place, because it is part of the tests' names, which parallel runs compare.

@@ -55,7 +55,7 @@ def test_everything_imported_is_a_dependency() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_constraints_can_be_met_by_the_registry_alone(python: str, tmp_path: Path) -> None:
-    # uv reads neither pip's configuration nor its local wheels, and resolves from metadata without downloading.
+    # uv reads neither pip's configuration nor its local wheels, and resolves from metadata, downloading none.
     command = [
         sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--all-extras", "--no-config",
         "-c", "constraints.txt", "--python-version", python, "-o", str(tmp_path / "resolved.txt"),

@@ -5,9 +5,9 @@ from importlib.resources import files
 import pytest
 
 from autocl import zoo
-from autocl.cli import main
+from autocl.cli.main import main
 from autocl.errors import InputError
-from autocl.estimator import ContinualClassifier
+from autocl.estimator.classifier import ContinualClassifier
 
 
 def test_a_wrong_name_is_answered_with_the_right_ones():

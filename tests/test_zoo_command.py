@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tools.training_command import command_of
 
 from autocl import zoo
+from autocl.cli.train import override
 from autocl.recipes import RECIPES, get_recipe
-from autocl.training.commands import override
 from autocl.training.recipe import recipe_to_dict
-from autocl.zoo.command import command_of
 
 FOLDER = Path(zoo.__file__).parent
 

@@ -10,20 +10,20 @@ __version__ = "0.1.0.dev0"
 
 _HOME = {
     "AutoclError": "autocl.errors",
-    "ContinualClassifier": "autocl.estimator",
+    "ContinualClassifier": "autocl.estimator.classifier",
     "EncoderConfig": "autocl.encoders",
-    "Learner": "autocl.learner",
-    "LearnerConfig": "autocl.learner_config",
-    "LearnerState": "autocl.state",
+    "Learner": "autocl.learner.fast",
+    "LearnerConfig": "autocl.learner.config",
+    "LearnerState": "autocl.learner.state",
 }
 
 if TYPE_CHECKING:
     from autocl.encoders import EncoderConfig
     from autocl.errors import AutoclError
-    from autocl.estimator import ContinualClassifier
-    from autocl.learner import Learner
-    from autocl.learner_config import LearnerConfig
-    from autocl.state import LearnerState
+    from autocl.estimator.classifier import ContinualClassifier
+    from autocl.learner.config import LearnerConfig
+    from autocl.learner.fast import Learner
+    from autocl.learner.state import LearnerState
 
 __all__ = [
     "AutoclError",

@@ -1,6 +1,6 @@
 """`python -m autocl` is the command line, too; torchrun starts it this way."""
 
-from autocl.cli import main
+from autocl.cli.main import main
 
 if __name__ == "__main__":
     main()

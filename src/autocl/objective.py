@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from autocl.data.batch import StreamBatch, Task
 from autocl.errors import InputError
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 from autocl.matrix import TransferMatrix
-from autocl.state import LearnerState
 
 
 @dataclass(frozen=True, kw_only=True)

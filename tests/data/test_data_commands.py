@@ -9,7 +9,8 @@ import pytest
 from miniature_archives import MINIATURES
 from PIL import Image
 
-from autocl.data import commands, contact_sheet, from_arrays, load, sources
+from autocl.cli import data as commands
+from autocl.data import contact_sheet, from_arrays, load, sources
 from autocl.data.catalog import CATALOG
 from autocl.errors import DataError, InputError
 

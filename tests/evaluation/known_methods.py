@@ -12,8 +12,8 @@ from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet, content_hash
 from autocl.encoders import EncoderConfig
 from autocl.evaluation.subject import Subject, Training
-from autocl.learner import Learner
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
+from autocl.learner.fast import Learner
 from autocl.methods.base import Cost, Method, StreamInfo, rows_for
 
 CLASSES = 60

@@ -10,9 +10,10 @@ import torch
 from known_methods import coded_set, small_learner
 
 from autocl import zoo
+from autocl.cli import bench as commands
+from autocl.cli.bench import bench_main, find_methods
 from autocl.errors import InputError
-from autocl.evaluation import commands, subject
-from autocl.evaluation.commands import bench_main, find_methods
+from autocl.evaluation import subject
 from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report

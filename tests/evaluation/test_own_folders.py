@@ -8,9 +8,9 @@ import pytest
 from known_methods import small_learner
 from PIL import Image
 
+from autocl.cli.bench import eval_main
 from autocl.data.own import from_folder
 from autocl.errors import InputError
-from autocl.evaluation.commands import eval_main
 from autocl.evaluation.own import evaluate_folder, parse_tasks
 
 

@@ -3,18 +3,18 @@
 import pytest
 import torch
 from dot_images import dots
+from tools.tune_oml import tuned
 
 from autocl.data.split import split_stream
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import FileError, InputError
 from autocl.evaluation.harness import take_through
-from autocl.learner import Learner
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
+from autocl.learner.fast import Learner
 from autocl.methods import get_method
 from autocl.methods.embedding import Embedding
 from autocl.methods.rival import Rival, RivalConfig
 from autocl.methods.search import search
-from autocl.methods.tuning import tuned
 
 FROZEN = ["nearest-mean", "streaming-lda", "ridge", "knn"]
 TRAINED = {

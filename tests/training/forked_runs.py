@@ -20,8 +20,9 @@ from pathlib import Path
 import torch
 from tiny import tiny, without_dropout
 
-from autocl.cli import main as command_line
-from autocl.training import commands, trainer
+from autocl.cli import train as commands
+from autocl.cli.main import main as command_line
+from autocl.training import trainer
 from autocl.training.recipe import Recipe, Validation
 from autocl.training.trainer import train
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tiny import lines
 
-from autocl.cli import main
+from autocl.cli.main import main
 from autocl.data.stream_config import StreamConfig
 from autocl.encoders import EncoderConfig
 from autocl.errors import InputError, TrainingError

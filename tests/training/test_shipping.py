@@ -4,21 +4,21 @@ import json
 from pathlib import Path
 
 from tiny import tiny
+from tools.ship import ship, write_card
 
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.training.trainer import train
-from autocl.zoo.shipping import ship, write_card
 
 
 def test_a_card_tells_how_the_learner_came_about(tmp_path: Path) -> None:
     first = train(tiny(steps=2), tmp_path / "first")
     train(tiny(steps=3, init_from=str(first)), tmp_path / "second")
-    file = ship(tmp_path / "second", "mine", zoo=tmp_path)
+    file = ship(tmp_path / "second", "mine", folder=tmp_path)
     learner, start = Learner.from_pretrained(file), Learner.from_pretrained(first)
     record = json.loads((tmp_path / "mine.json").read_text())
     assert record["started_from"] == {"recipe": "tiny", "fingerprint": start.fingerprint()}
     first.unlink()  # a card can be written long after the run is gone
-    card = write_card("mine", tmp_path / "results", zoo=tmp_path).read_text()
+    card = write_card("mine", tmp_path / "results", folder=tmp_path).read_text()
     assert learner.fingerprint() in card
     assert f"a learner of recipe `tiny`, fingerprint `{start.fingerprint()}`" in card
     assert f"seed {record['recipe']['seed']}, 3 of 3 steps" in card

@@ -9,7 +9,7 @@ import torch
 from autocl.data.stream_config import StreamConfig
 from autocl.encoders import EncoderConfig
 from autocl.files import read_tensors
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
 

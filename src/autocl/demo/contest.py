@@ -14,7 +14,7 @@ from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.harness import Questions, accuracy, ask_about
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
 from autocl.methods.base import Method, StreamInfo, get_method
 from autocl.methods.incontext import InContext

@@ -11,7 +11,7 @@ from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
 from autocl.methods.incontext import InContext
 

@@ -13,8 +13,8 @@ from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors
-from autocl.learner import Learner
-from autocl.learner_named import learner_file, title_of
+from autocl.learner.fast import Learner
+from autocl.learner.find import learner_file, title_of
 from autocl.methods.base import Method, get_method
 from autocl.methods.embedding import Embedding
 from autocl.methods.incontext import InContext

@@ -11,7 +11,7 @@ from autocl.layers.lstm import LSTM
 from autocl.layers.ridge import KernelReadout, NetworkReadout, RidgeReadout
 from autocl.layers.srmixer import PatchInput, self_referential_mixer
 from autocl.layers.srwm import SRWMLayer
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
 
 __all__ = [
     "LSTM",

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from autocl.data.imageset import ImageSet
 from autocl.encoders import Encoder
 from autocl.errors import InputError
-from autocl.learner import Learner
-from autocl.learner_named import find_learner
+from autocl.learner.fast import Learner
+from autocl.learner.find import find_learner
 
 BATCH = 1024
 """Images encoded at once: 12 MB of pixels at 3 × 32 × 32."""
@@ -43,7 +43,7 @@ class Embedding:
         channels: of its input; one-channel images are repeated.
 
     Example:
-        >>> from autocl.learner_config import LearnerConfig
+        >>> from autocl.learner.config import LearnerConfig
         >>> Embedding.of(Learner(LearnerConfig())).n_features
         128
     """

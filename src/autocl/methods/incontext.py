@@ -12,10 +12,10 @@ from torch import Tensor
 from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 from autocl.methods.base import Cost, Method, StreamInfo, rows_for
 from autocl.methods.embedding import Embedding, measuring
-from autocl.state import LearnerState
 
 ASK_BATCH = 8192
 """Queries answered at once, over all runs: the widest intermediate is 16 MB at the paper's size."""

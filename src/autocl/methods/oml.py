@@ -52,7 +52,7 @@ class TunedOML(OML):
         if not self._rival.config.tuned_on:
             raise InputError(
                 "oml-tuned needs a rival whose rate and iterations were tuned on a validation part: make one "
-                "of an OML rival with autocl.methods.tuning.tuned"
+                "of an OML rival with tools.tune_oml.tuned"
             )
 
 

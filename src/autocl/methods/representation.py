@@ -16,7 +16,7 @@ from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.data.stream_config import check_choice
 from autocl.errors import InputError
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.methods.base import Cost, Diet, Method, StreamInfo, rows_for
 from autocl.methods.embedding import Embedding
 from autocl.methods.examples import share_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from autocl.data.augment import Augment
 from autocl.data.stream_config import RandomShapes, StreamConfig
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
 

@@ -8,7 +8,7 @@ the number of classes changes, and normalisation is consistent.
 from typing import Any
 
 from autocl.data.stream_config import StreamConfig
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
 

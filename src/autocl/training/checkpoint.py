@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from autocl.errors import FileError, TrainingError
 from autocl.files import read_tensors, write_tensors
-from autocl.state import LearnerState
+from autocl.learner.state import LearnerState
 
 FILE_NAME = "last.safetensors"
 

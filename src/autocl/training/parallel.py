@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from autocl.errors import TrainingError
-from autocl.state import LearnerState
+from autocl.learner.state import LearnerState
 
 TIMEOUT = timedelta(minutes=10)
 """How long a rank waits for the others before it reports them dead."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from autocl.data.augment import Augment
 from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.errors import FileError, InputError
-from autocl.learner_config import LearnerConfig, config_from_dict
+from autocl.learner.config import LearnerConfig, config_from_dict
 from autocl.objective import ObjectiveConfig
 
 FILE_NAME = "recipe.json"

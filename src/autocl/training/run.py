@@ -7,9 +7,9 @@ import torch
 
 from autocl.data.sampler import StreamSampler
 from autocl.errors import TrainingError
-from autocl.learner import Learner
-from autocl.learner_named import find_learner
-from autocl.state import LearnerState
+from autocl.learner.fast import Learner
+from autocl.learner.find import find_learner
+from autocl.learner.state import LearnerState
 from autocl.training import checkpoint, parallel
 from autocl.training.checkpoint import Progress
 from autocl.training.recipe import Recipe

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from autocl.data.batch import StreamBatch
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 from autocl.objective import Outcome, acl_objective
-from autocl.state import LearnerState
 from autocl.training.prototype import prototype_loss
 from autocl.training.recipe import Recipe
 

@@ -6,7 +6,7 @@ from autocl.data import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
 from autocl.evaluation.harness import take_through
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
 from autocl.methods.incontext import InContext
 from autocl.objective import ObjectiveConfig, acl_objective

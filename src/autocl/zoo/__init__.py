@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from autocl.errors import InputError
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 
 __all__ = ["card", "file", "load", "names"]
 

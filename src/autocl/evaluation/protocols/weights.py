@@ -12,7 +12,7 @@ from torch import Tensor
 from autocl.data.fixed import FixedStream
 from autocl.errors import InputError
 from autocl.layers.srwm import SRWMLayer
-from autocl.learner import Learner
+from autocl.learner.fast import Learner
 from autocl.methods.base import StreamInfo
 from autocl.methods.embedding import Embedding, measuring
 from autocl.methods.incontext import InContext

@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.images_in import Form, ImageShape, to_input
-from autocl.labels import as_array, ordered, read_labels, some
-from autocl.learner import Learner
-from autocl.learner_named import find_learner
-from autocl.memory import Memory, fitting, read_memory, write_memory
-from autocl.overflow import Overflow, make_room
-from autocl.report import Report, make_report
-from autocl.state import LearnerState
-from autocl.stepping import answer, encode, show
+from autocl.estimator.exact import answer, encode, show
+from autocl.estimator.labels import as_array, ordered, read_labels, some
+from autocl.estimator.overflow import Overflow, make_room
+from autocl.estimator.preprocess import Form, ImageShape, to_input
+from autocl.estimator.report import Report, make_report
+from autocl.estimator.state import Memory, fitting, read_memory, write_memory
+from autocl.learner.fast import Learner
+from autocl.learner.find import find_learner
+from autocl.learner.state import LearnerState
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,23 +38,25 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     All it knows of the stream is a state of constant size. `partial_fit` of a and then b gives, bit for bit,
     what `partial_fit` of a + b gives, and predictions do not depend on what else is asked in the same call
-    (float32 on the CPU; see `autocl.stepping` for how). Images are uint8 or float arrays [n, height, width]
-    or [n, height, width, channels], flattened vectors, or lists of file paths, Pillow images or arrays; all
-    are resized and standardised, each by itself. One thread may learn while others predict.
+    (float32 on the CPU; see `autocl.estimator.exact` for how). Images are uint8 or float arrays
+    [n, height, width] or [n, height, width, channels], flattened vectors, or lists of file paths, Pillow
+    images or arrays; all are resized and standardised, each by itself. One thread may learn while others
+    predict.
 
     Args:
         learner: a name in the zoo (`autocl zoo` lists them), the path of a file or of a run, or a `Learner`.
         image_shape: how vectors are images: (height, width) or (height, width, channels). None infers a
             square, gray or colour; "pad" lays vectors of any length out in a square.
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
-            states of the same learner take further classes; `autocl.overflow` says how they decide together.
+            states of the same learner take further classes; `autocl.estimator.overflow` says how they decide
+            together.
         prequential: predict every demo of a known class before learning it, for `report_`.
 
     Attributes:
         classes_: [K], sorted; in the order of appearance if they cannot be.
         n_seen_: demos so far.
         state_: the `LearnerState`; one stream for each member of an ensemble.
-        report_: see `autocl.report.Report`.
+        report_: see `autocl.estimator.report.Report`.
         n_features_in_: length of vectors, if vectors came.
 
     Example:

@@ -10,8 +10,6 @@ from autocl.errors import InputError
 
 HELP = """usage: autocl zoo                      list the learners that ship with the package
        autocl zoo NAME                 print a learner's model card
-       autocl zoo ship RUN NAME        (maintainers) copy a run's best learner into the zoo, write its card
-       autocl zoo cards                (maintainers) write all cards anew, from results/
 
 examples:
   autocl zoo
@@ -23,8 +21,6 @@ def main(args: Sequence[str]) -> None:
     """Run `autocl zoo` with these arguments."""
     if any(a in ("-h", "--help") for a in args):
         print(HELP)
-    elif args and args[0] in ("ship", "cards"):
-        _maintain(args)
     elif len(args) > 1:
         raise InputError(f"autocl zoo takes one name, got {' '.join(args)}; autocl zoo --help")
     elif args:
@@ -52,13 +48,3 @@ def list_learners() -> None:
     console.print(table if zoo.names() else "no learner ships with this checkout")
     console.print("autocl zoo NAME prints a learner's card", highlight=False)
 
-
-def _maintain(args: Sequence[str]) -> None:
-    from autocl.zoo import shipping
-
-    if args[0] == "ship":
-        if len(args) != 3:
-            raise InputError("autocl zoo ship takes the folder of a run and a name; autocl zoo --help")
-        print(shipping.ship(args[1], args[2]))
-    for name in [args[2]] if args[0] == "ship" else zoo.names():
-        print(shipping.write_card(name))

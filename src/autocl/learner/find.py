@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.learner import FILE_NAME, Learner
+from autocl.learner.fast import FILE_NAME, Learner
 
 GENERIC = (FILE_NAME, "best.safetensors")
 """Names of a learner's file in a folder of its own: that of `save_pretrained`, that of a run."""

@@ -1,4 +1,4 @@
-"""Results as Markdown tables, made from `results/`: `python docs/results_table.py README.md` fills one in.
+"""Results as Markdown tables, made from `results/`: `python -m tools.results_table README.md` fills one in.
 
 A table stands between two marks in the file; nothing in it is typed by hand. The README has the headlines,
 the guide's page of results every cell.

@@ -16,8 +16,8 @@ from autocl.demo.mistakes import mistakes
 from autocl.demo.table import watch
 from autocl.errors import InputError
 from autocl.evaluation.protocols.weights import record_film
-from autocl.learner import Learner
-from autocl.learner_named import learner_file, title_of
+from autocl.learner.fast import Learner
+from autocl.learner.find import learner_file, title_of
 from autocl.methods.incontext import InContext
 
 WANTED = ("split-class", "everyday")
@@ -140,7 +140,7 @@ def _colophon(last: Sequence[Standing], seconds: float) -> str:
     return (
         f"<p>autocl {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads; the contest "
         f"took {seconds:.0f} s. {'; '.join(costs)}.</p><p>On your own images:</p>"
-        "<pre>from autocl.estimator import ContinualClassifier\n\n"
+        "<pre>from autocl.estimator.classifier import ContinualClassifier\n\n"
         'clf = ContinualClassifier("everyday")\n'
         'clf.partial_fit(["cat1.jpg", "dog1.jpg"], ["cat", "dog"])   # now, or one at a time, for years\n'
         'clf.predict(["unknown.jpg"])</pre>'

@@ -1,4 +1,4 @@
-"""The picture at the top of the README, from the demo's contest: `python docs/picture.py split-class`."""
+"""The picture at the top of the README, from the demo's contest: `python -m tools.picture split-class`."""
 
 import sys
 from pathlib import Path
@@ -15,4 +15,5 @@ if __name__ == "__main__":
     streams = digit_streams(scenario_for(learners), shots=SHOTS, runs=RUNS)
     last = {s.contestant.name: s for s in play(contestants(learners), streams)}
     figure = curves(list(last.values()), [f"{2 * t}/{2 * t + 1}" for t in range(5)])
-    figure.savefig(Path(__file__).parent / "demo.svg", facecolor="white", metadata={"Date": None})
+    path = Path(__file__).parent.parent / "docs" / "demo.svg"
+    figure.savefig(path, facecolor="white", metadata={"Date": None})

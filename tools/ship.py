@@ -1,13 +1,19 @@
 """From a run to a shipped learner: its weights, and a card whose every number comes from a file.
 
-For maintainers of the zoo. `ship` copies the best learner of a run and records how it came to be;
+    python -m tools.ship RUN NAME      copy a run's best learner into the zoo and write its card
+    python -m tools.ship               write all cards anew, from results/
+ `ship` copies the best learner of a run and records how it came to be;
 `write_card` writes the card from that record and from the results measured since.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+from tools.training_command import command_of
+
+from autocl import zoo
 from autocl.data import ImageSet
 from autocl.errors import FileError
 from autocl.evaluation.bench import table_of
@@ -15,15 +21,14 @@ from autocl.evaluation.outcome import read_all
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.table import markdown
 from autocl.files import read_tensors, write_json, write_text
-from autocl.learner import Learner
-from autocl.learner_named import learner_file
+from autocl.learner.fast import Learner
+from autocl.learner.find import learner_file
 from autocl.training import checkpoint
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
 from autocl.training.sources import sets_of
-from autocl.zoo.command import command_of
 
-ZOO = Path(__file__).parent
+ZOO = Path(zoo.__file__).parent
 PURPOSE = {
     "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
     "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
@@ -43,13 +48,13 @@ PROMPTED = {
 """Whose design a test set had a part in, and which."""
 
 
-def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
+def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
     """Copy the best learner of a run into the zoo, with NAME.json beside it: how it was made.
 
     Args:
         run: the run's folder.
         name: in the zoo.
-        zoo: where to.
+        folder: where to.
 
     Returns:
         The learner's file.
@@ -78,15 +83,15 @@ def ship(run: str | Path, name: str, *, zoo: Path = ZOO) -> Path:
         "shots": str(getattr(recipe.streams, "shots", 15)),
         "validated_on": recipe.validation.split,
     }
-    file = learner.save_pretrained(zoo / f"{name}.safetensors", meta=meta)
-    write_json(zoo / f"{name}.json", record)
+    file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
+    write_json(folder / f"{name}.json", record)
     return file
 
 
-def write_card(name: str, results: str | Path = "results", *, zoo: Path = ZOO) -> Path:
+def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
     """Write NAME.md from NAME.json and from all results of this very learner."""
-    record = _record(zoo / f"{name}.json")
-    learner = Learner.from_pretrained(zoo / f"{name}.safetensors")
+    record = _record(folder / f"{name}.json")
+    learner = Learner.from_pretrained(folder / f"{name}.safetensors")
     c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
     recipe = record["recipe"]
     curve = "\n".join(f"| {step} | {100 * score:.2f} |" for step, score in record["validation"])
@@ -127,7 +132,7 @@ The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{
 Meta-trained on {", ".join(s["name"] for s in recipe["sources"])} with streams of the recipe's shape.
 Other kinds of images, more tasks, other numbers of demos: measure before you rely on it (`autocl eval`).
 """
-    path = zoo / f"{name}.md"
+    path = folder / f"{name}.md"
     write_text(path, text)
     return path
 
@@ -201,3 +206,17 @@ def _record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: no record of how this learner was made ({error})") from error
     return record
+
+
+def main(args: list[str]) -> None:
+    """Ship RUN as NAME, or write all cards anew."""
+    if len(args) == 2:
+        print(ship(args[0], args[1]))
+    elif args:
+        sys.exit(__doc__)
+    for name in args[1:] or zoo.names():
+        print(write_card(name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
-from autocl.state import LearnerState
+from autocl.learner.state import LearnerState
 
 Row = Mapping[str, float]
 """Accuracy on each probe set that was asked about at one checkpoint."""

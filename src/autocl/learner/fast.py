@@ -19,8 +19,8 @@ from autocl.encoders import build_encoder
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
 from autocl.layers import Layer, build_body, build_readout
-from autocl.learner_config import LearnerConfig, config_from_dict
-from autocl.state import LearnerState
+from autocl.learner.config import LearnerConfig, config_from_dict
+from autocl.learner.state import LearnerState
 
 FILE_NAME = "learner.safetensors"
 

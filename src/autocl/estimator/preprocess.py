@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from autocl.errors import FileError, InputError
-from autocl.learner_config import LearnerConfig
+from autocl.learner.config import LearnerConfig
 
 Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autocl.estimator.state import Memory
 from autocl.layers import SRWMLayer
-from autocl.learner import Learner
-from autocl.memory import Memory
-from autocl.state import LearnerState
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 
 BLOCKS = ("y", "q", "k", "β")
 """The parts of a self-referential matrix that have a learning rate each (Eq. 2 of the paper)."""

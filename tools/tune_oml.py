@@ -1,6 +1,6 @@
 """Tune OML's meta-test step size and passes as the paper does: on held-out training images of MNIST.
 
-Run: python -m autocl.methods.tuning rivals/oml/best.safetensors rivals/oml-tuned.safetensors
+Run: python -m tools.tune_oml rivals/oml/best.safetensors rivals/oml-tuned.safetensors
 """
 
 import copy

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from autocl.errors import InputError
-from autocl.labels import some
-from autocl.learner import Learner
-from autocl.memory import Memory
-from autocl.state import LearnerState
+from autocl.estimator.labels import some
+from autocl.estimator.state import Memory
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 
 Overflow = Literal["error", "ensemble"]
 """What to do about a class too many: refuse it, or let a further state of the learner take it."""

@@ -17,10 +17,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from autocl.learner import Learner
-from autocl.memory import Memory
-from autocl.overflow import scores
-from autocl.state import LearnerState
+from autocl.estimator.overflow import scores
+from autocl.estimator.state import Memory
+from autocl.learner.fast import Learner
+from autocl.learner.state import LearnerState
 
 ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""

@@ -1,4 +1,4 @@
-"""The command line: a table of contents. Each command lives beside what it commands."""
+"""The entry point: a table of contents; each command has a file of its own in this package."""
 
 import os
 import sys
@@ -10,13 +10,12 @@ from autocl.errors import AutoclError
 from autocl.threads import configure_threads
 
 COMMANDS = {
-    "demo": "autocl.demo.commands:main",
-    "train": "autocl.training.commands:main",
-    "eval": "autocl.evaluation.commands:eval_main",
-    "bench": "autocl.evaluation.commands:bench_main",
-    "zoo": "autocl.zoo.commands:main",
-    "data": "autocl.data.commands:main",
-    "completion": "autocl.completion:main",
+    "demo": "autocl.cli.demo:main",
+    "train": "autocl.cli.train:main",
+    "eval": "autocl.cli.bench:eval_main",
+    "bench": "autocl.cli.bench:bench_main",
+    "zoo": "autocl.cli.zoo:main",
+    "data": "autocl.cli.data:main",
 }
 """Where the function of each command is; it takes the arguments behind the command."""
 
@@ -30,7 +29,6 @@ usage: autocl COMMAND [options]       autocl COMMAND --help says more, with exam
   bench       every table and figure of the paper, its numbers beside ours
   zoo         the learners that ship with the package, and their model cards
   data        list, get, check and show image sets
-  completion  a script with which bash or zsh completes all of this
 
   --debug     show the traceback of an error       --version     print the version
 """

@@ -113,7 +113,7 @@ def check_continual(make: Make, X: Array, y: Array, *, atol: float = EXACT) -> N
 
     Example:
         >>> from autocl import Learner, LearnerConfig
-        >>> from autocl.estimator import ContinualClassifier
+        >>> from autocl.estimator.classifier import ContinualClassifier
         >>> learner = Learner(LearnerConfig(n_classes=5, model_width=32, heads=2))
         >>> X = np.random.default_rng(0).random((8, 32, 32))
         >>> check_continual(lambda: ContinualClassifier(learner), X, np.arange(8) % 3)

@@ -10,8 +10,8 @@ import pytest
 from autocl.threads import usable_cores
 
 ASK = (
-    "import os, sys; from autocl.cli import main; assert 'torch' not in sys.modules; main(['--version']); "
-    "print(os.environ['OMP_WAIT_POLICY'], os.environ['OMP_NUM_THREADS'])"
+    "import os, sys; from autocl.cli.main import main; assert 'torch' not in sys.modules; "
+    "main(['--version']); print(os.environ['OMP_WAIT_POLICY'], os.environ['OMP_NUM_THREADS'])"
 )
 
 

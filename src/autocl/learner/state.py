@@ -16,7 +16,7 @@ from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
-    from autocl.learner import Learner
+    from autocl.learner.fast import Learner
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""The command line: `main` is the table of contents, every command has a file of its own."""
