@@ -27,7 +27,8 @@ from autocl.training.recipe import Recipe, Validation
 from autocl.training.trainer import train
 
 LONG = tiny(steps=24, validation=Validation(every=7, batches=1), carry_state=1)
-SHARED = without_dropout(steps=8, carry_state=1, validation=Validation(every=3, batches=1))
+SHARED = without_dropout(steps=8, carry_state=1, seed=2, validation=Validation(every=3, batches=1))
+"""This seed has no query so near a tie that the order of summation decides its answer."""
 
 
 def fork(work: Callable[[], object]) -> int:
