@@ -328,6 +328,8 @@ def fake_transformers() -> dict[str, types.ModuleType]:
         def __init__(self) -> None:
             super().__init__()
             self.inner = TinyClassifier(0)
+            torch.seed()
+            self.pooler = nn.Linear(6, 6)  # random whenever the file lacks it
 
         def forward(self, pixel_values: torch.Tensor) -> types.SimpleNamespace:
             return types.SimpleNamespace(last_hidden_state=self.inner.body(pixel_values), pooler_output=None)
@@ -340,12 +342,16 @@ def fake_transformers() -> dict[str, types.ModuleType]:
         def to_json_string(self) -> str:
             return "{}"
 
-    def from_pretrained(repo: str, *, use_safetensors: bool) -> nn.Module:
+    def from_pretrained(
+        repo: str, *, use_safetensors: bool, output_loading_info: bool
+    ) -> tuple[nn.Module, dict[str, set[str]]]:
         assert use_safetensors
-        return Model()
+        assert output_loading_info
+        missing = {"pooler.weight", "pooler.bias"}
+        return Model(), {"missing_keys": missing | ({"inner.body.weight"} if repo == "bare" else set())}
 
     def processor(repo: str) -> Processor:
-        if repo != "tiny":
+        if repo not in ("tiny", "bare"):
             raise OSError(f"We couldn't connect to the hub to load {repo}")
         return Processor()
 
@@ -407,6 +413,12 @@ def test_hub_that_is_not_installed_names_the_extra(name: str, monkeypatch: pytes
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"pip install 'autocl\[{HUBS[name][1]}\]'"):
         get_backbone(name)
+
+
+def test_transformers_file_without_the_body_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", fake_transformers()["transformers"])
+    with pytest.raises(FileError, match=r"lacks inner\.body\.weight"):
+        get_backbone("hf:bare")
 
 
 def test_open_clip_needs_a_tag() -> None:

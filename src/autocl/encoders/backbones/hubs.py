@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
 from autocl.encoders.backbones.missing import downloading, needs
-from autocl.errors import InputError
+from autocl.errors import FileError, InputError
 
 HF_CACHE = "Hugging Face cache (~/.cache/huggingface, or HF_HOME)"
 TORCH_CACHE = "torch cache (~/.cache/torch, or TORCH_HOME)"
@@ -63,7 +63,12 @@ def hf_backbone(repo: str) -> Backbone:
         from transformers import AutoImageProcessor, AutoModel
     with downloading(name, HF_CACHE):
         processor = AutoImageProcessor.from_pretrained(repo)
-        network = AutoModel.from_pretrained(repo, use_safetensors=True)
+        network, found = AutoModel.from_pretrained(repo, use_safetensors=True, output_loading_info=True)
+    random = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    if random:
+        raise FileError(
+            f"{name}: its file lacks {random[0]}, so that features would be random: choose another"
+        )
     token = any(key.endswith(("cls_token", "class_embedding")) for key, _ in network.named_parameters())
 
     def forward(x: Tensor) -> Tensor:
@@ -129,9 +134,11 @@ def _of_module(
         with torch.inference_mode():
             return forward(prepare(images)).flatten(1).float().numpy()
 
+    # transformers' pooler is not used, and random where its file lacks it.
+    weights = {key: value for key, value in network.state_dict().items() if not key.startswith("pooler.")}
     ref = BackboneRef(
         name=name,
-        fingerprint=fingerprint_of(network.state_dict(), preprocessing),
+        fingerprint=fingerprint_of(weights, preprocessing),
         n_features=run([Image.new("RGB", (8, 8))]).shape[1],
         preprocessing=preprocessing,
     )

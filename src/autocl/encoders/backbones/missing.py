@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import shorten
 
 from autocl.errors import AutoclError, FileError, InputError
 
@@ -30,7 +31,7 @@ def downloading(backbone: str, folder: str) -> Iterator[None]:
     except AutoclError:
         raise
     except Exception as error:  # each hub and each network library has errors of its own
-        line = (str(error).splitlines() or [""])[0]
+        line = shorten(str(error), 200, placeholder=" …")
         raise FileError(
             f"backbone {backbone!r} could not be loaded ({type(error).__name__}: {line}). Check the name; if "
             f"this machine is offline, load it once on one that is not and copy that one's {folder} here"
