@@ -2,9 +2,9 @@
 
 Every folder holds one folder of pictures per class; the first is the one accuracy is reported on. Use
 validation classes (of mini-ImageNet, say), never a test set: this table chooses the default. Accuracy: 10-way
-15-shot, nearest class mean of unit features, the same episodes for all. Times are the least of several rounds
-in which all engines, networks and sizes take turns on the same pictures, so that a busy machine disturbs all
-of them alike. The last table asks what half precision on disk costs, for each folder.
+15-shot, nearest class mean of unit features, the same episodes for all. Times are CPU time, the least of
+several rounds in which all engines, networks and sizes take turns on the same pictures: other work on the
+machine disturbs them little, and all alike. The last table asks what half precision on disk costs.
 """
 
 import argparse
@@ -102,15 +102,15 @@ def engines(name: str, compiled: bool) -> dict[str, Engine]:
 
 
 def milliseconds(ways: dict[Way, Callable[[], object]], n: int, rounds: int) -> dict[Way, float]:
-    """Least milliseconds for each of the n pictures a way works on, all ways in turn."""
+    """Least CPU milliseconds for each of the n pictures a way works on, all ways in turn."""
     taken: dict[Way, list[float]] = {key: [] for key in ways}
     for way in ways.values():
         way()
     for _ in range(rounds):
         for key, way in ways.items():
-            start = time.perf_counter()
+            start = time.process_time()
             way()
-            taken[key].append((time.perf_counter() - start) / n * 1e3)
+            taken[key].append((time.process_time() - start) / n * 1e3)
     return {key: min(values) for key, values in taken.items()}
 
 
@@ -143,9 +143,8 @@ def main() -> None:
     chosen = sample(pictures, args.per_class)
     batch = [pictures.read(numbers[0], max(args.sizes)) for numbers in chosen[:8]]
     columns = ["eager", "folded", "channels last", *["compiled"] * args.compiled, "onnxruntime", "pixels"]
-    title = (
-        f"{pictures.name}: {WAYS}-way {SHOTS}-shot means, %; ms per picture, {torch.get_num_threads()} thread"
-    )
+    threads = torch.get_num_threads()
+    title = f"{pictures.name}: {WAYS}-way {SHOTS}-shot means, %; CPU ms per picture, threads: {threads}"
     table = Table("backbone", "accuracy", *columns, title=title)
     took = timed(args.names, args.sizes, batch, args)
     for name, size in product(args.names, args.sizes):
