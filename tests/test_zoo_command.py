@@ -8,7 +8,7 @@ import pytest
 from tools.training_command import command_of
 
 from autocl import zoo
-from autocl.cli.train import override
+from autocl.cli.train import read_order
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training.recipe import recipe_to_dict
 
@@ -20,7 +20,7 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     recipe = json.loads((FOLDER / f"{name}.json").read_text())["recipe"]
     words = shlex.split(command_of(recipe))
     assert words[:3] == ["autocl", "train", recipe["name"]]
-    again = json.loads(json.dumps(recipe_to_dict(override(get_recipe(recipe["name"]), words[3:]))))
+    again = json.loads(json.dumps(recipe_to_dict(read_order(get_recipe(recipe["name"]), words[3:]).recipe)))
     assert command_of(again) == command_of(recipe)
     for part in ("objective", "optimiser", "validation", "learner"):
         assert {k: again[part][k] for k in recipe[part]} == recipe[part]

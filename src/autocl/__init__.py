@@ -6,7 +6,7 @@ The names below are loaded when first used, so that `import autocl` costs little
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "AutoclError": "autocl.errors",

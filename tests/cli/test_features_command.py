@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from autocl.cli import features as command
+from autocl.cli.main import run_command
 from autocl.encoders.backbones import callable_backbone
 from autocl.errors import DataError, InputError
-
-command = pytest.importorskip("autocl.cli.features")
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +26,11 @@ def test_sets_and_folders_give_a_line_each(tmp_path: Path, capsys: pytest.Captur
     for label in ("red", "blue"):
         (tmp_path / "photos" / label).mkdir(parents=True)
         Image.new("RGB", (9, 9), label).save(tmp_path / "photos" / label / "1.png")
-    command.main(["mine", "digits", str(tmp_path / "photos"), "--workers", "1"])
+    run_command("features", ["mine", "digits", str(tmp_path / "photos"), "--workers", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["digits train", "digits test", "photos all"]
     assert "2 vectors of 3, 2 classes" in lines[2]
-    command.main(["mine", "digits/test"])
+    run_command("features", ["mine", "digits/test"])
     (line,) = capsys.readouterr().out.splitlines()
     assert line.split("hash")[1] == lines[1].split("hash")[1]
 
@@ -38,6 +38,6 @@ def test_sets_and_folders_give_a_line_each(tmp_path: Path, capsys: pytest.Captur
 def test_words_that_name_nothing_are_refused(tmp_path: Path) -> None:
     for word in ("digitz", str(tmp_path / "nowhere"), "digits/nothing"):
         with pytest.raises(DataError, match=r"digitz|nowhere|nothing"):
-            command.main(["mine", word])
+            run_command("features", ["mine", word])
     with pytest.raises(InputError, match="nothing to compute"):
         command.features("mine", ())

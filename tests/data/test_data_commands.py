@@ -10,6 +10,7 @@ from miniature_archives import MINIATURES
 from PIL import Image
 
 from autocl.cli import data as commands
+from autocl.cli.main import run_command
 from autocl.data import contact_sheet, from_arrays, load, sources
 from autocl.data.catalog import CATALOG
 from autocl.errors import DataError, InputError
@@ -91,8 +92,8 @@ def test_examples_in_docstrings(module: str) -> None:
 def test_names_are_given_as_the_help_says(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commands.main(["get", "mnist"])
-    commands.main(["check", "mnist"])
-    commands.main(["show", "mnist", "--out", str(tmp_path / "sheet.png")])
+    run_command("data", ["get", "mnist"])
+    run_command("data", ["check", "mnist"])
+    run_command("data", ["show", "mnist", "--out", str(tmp_path / "sheet.png")])
     assert "mnist train: 10 classes" in capsys.readouterr().out
     assert (tmp_path / "sheet.png").exists()

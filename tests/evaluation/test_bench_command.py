@@ -10,16 +10,18 @@ import torch
 from known_methods import coded_set, small_learner
 
 from autocl import zoo
-from autocl.cli import bench as commands
-from autocl.cli.bench import bench_main, find_methods
+from autocl.cli.main import run_command
 from autocl.errors import InputError
 from autocl.evaluation import subject
+from autocl.evaluation.find import find_methods
 from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
 from autocl.methods.base import method_names
 from autocl.methods.rival import Rival, RivalConfig
+
+bench_main = partial(run_command, "bench")
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_mistakes_are_named(learner_file: Path, args: list[str], said: str) -> N
 
 
 def test_without_anything_to_measure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(commands.zoo, "names", list)
+    monkeypatch.setattr(zoo, "names", list)
     with pytest.raises(InputError, match="zoo is empty"):
         bench_main(["shots"])
     with pytest.raises(InputError, match="no results"):

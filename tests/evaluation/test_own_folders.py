@@ -8,7 +8,7 @@ import pytest
 from known_methods import small_learner
 from PIL import Image
 
-from autocl.cli.bench import eval_main
+from autocl.cli.main import run_command
 from autocl.data.own import from_folder
 from autocl.errors import InputError
 from autocl.evaluation.own import evaluate_folder, parse_tasks
@@ -68,8 +68,9 @@ def test_the_command_prints_and_saves(
 ) -> None:
     file = small_learner(4).save_pretrained(tmp_path / "mine.safetensors")
     out = tmp_path / "out"
-    eval_main(
-        [str(file), "--data", str(folder), "--tasks", "ant,bee;cat,dog", "--runs", "2", "--out", str(out)]
+    run_command(
+        "eval",
+        [str(file), "--data", str(folder), "--tasks", "ant,bee;cat,dog", "--runs", "2", "--out", str(out)],
     )
     printed = capsys.readouterr().out
     assert "average accuracy" in printed

@@ -1,7 +1,7 @@
 """`autocl features`: a backbone's vectors of image sets or folders, computed once and kept."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +15,6 @@ from autocl.data.loading import load
 from autocl.data.picture_list import PictureList, list_folder, list_set
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
-
-EXAMPLES = """Features once: what a frozen backbone makes of images, kept in the cache.
-
-examples:
-  autocl features lite0 ~/photos               a folder with one folder of pictures per class
-  autocl features lite2 cifar100 omniglot/test an image set, or one split of it
-  autocl features timm:vit_base_patch16_224 cifar100
-
-A job that is stopped goes on where it was. Images never leave this machine.
-"""
 
 Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BACKBONE")]
 Sources = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SET|FOLDER")]
@@ -41,6 +31,10 @@ def features(
         workers: chunks of images in work at once.
         size: pixels a side at which image sets are loaded; folders are read at their own size.
         dtype: precision on disk.
+
+    Examples:
+        autocl features lite0 ~/photos                    a folder with one folder of pictures per class
+        autocl features lite2 cifar100 omniglot/test      an image set, or one split of it
     """
     if not sources:
         raise InputError("nothing to compute features of: name image sets or folders")
@@ -69,7 +63,3 @@ def _pictures(source: str, size: int) -> Iterator[PictureList]:
     for part in (split,) if split else info.splits:
         yield list_set(load(name, part, size=size))
 
-
-def main(args: Sequence[str]) -> None:
-    """Run `autocl features` with these arguments."""
-    tyro.cli(features, prog="autocl features", description=EXAMPLES, args=args or ["--help"])

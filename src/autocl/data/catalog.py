@@ -9,6 +9,7 @@ from autocl.data.sets.imagenet import MINI_IMAGENET, TINY_IMAGENET
 from autocl.data.sets.omniglot import OMNIGLOT
 from autocl.data.sets.svhn import SVHN
 from autocl.errors import DataError
+from autocl.names import resolve
 
 CATALOG: dict[str, SetInfo] = {
     info.name: info
@@ -21,9 +22,5 @@ CATALOG: dict[str, SetInfo] = {
 
 def describe(name: str) -> SetInfo:
     """The entry of a set; a `DataError` that lists the names when there is none."""
-    if name not in CATALOG:
-        raise DataError(
-            f"there is no image set {name!r}: known are {', '.join(CATALOG)}; images of your own are "
-            "a folder with one folder per class"
-        )
-    return CATALOG[name]
+    own = "; images of your own are a folder with one folder per class"
+    return CATALOG[resolve(name, CATALOG, "image set", hint=own, error=DataError)]

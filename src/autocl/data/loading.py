@@ -52,6 +52,7 @@ def load(
         (4112, (82240, 1, 32, 32))
     """
     info = describe(name)
+    name = info.name
     if split not in info.splits:
         raise DataError(f"{info.title} has no split {split!r}: it has {', '.join(info.splits)}")
     chosen = _options(info, options)

@@ -11,7 +11,7 @@ Mixer = Literal["srwm", "delta", "linear", "attention", "lstm", "srmixer"]
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """Architecture of a learner. The defaults are the paper's model (SPEC §2) at 5 ways.
+    """Architecture of a learner. The defaults are the paper's model at 5 ways.
 
     Example:
         >>> LearnerConfig(n_classes=10).model_width

@@ -17,6 +17,7 @@ from autocl.data.fixed import FixedStream, FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
+from autocl.names import resolve
 
 Framing = Literal["resized", "padded"]
 """How images of another size become 32×32: like a learner's, or in a frame of background (Hsu et al.)."""
@@ -166,9 +167,7 @@ def get_method(name: str, **options: Any) -> Method:
         >>> get_method("ewc", diet="demos").name
         'ewc'
     """
-    names = method_names()
-    if name not in names:
-        raise InputError(f"there is no method {name!r}: choose one of {', '.join(names)}")
+    name = resolve(name, method_names(), "method")
     try:
         return _FACTORIES[name](**options)
     except TypeError as error:

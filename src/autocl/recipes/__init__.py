@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from autocl.errors import InputError
+from autocl.names import resolve
 from autocl.recipes import fast, paper
 from autocl.training.recipe import Recipe
 
@@ -32,6 +32,4 @@ def get_recipe(name: str) -> Recipe:
         >>> get_recipe("quick").steps
         400
     """
-    if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}; choose one of {', '.join(RECIPES)}")
-    return RECIPES[name]()
+    return RECIPES[resolve(name, RECIPES, "recipe")]()

@@ -81,7 +81,7 @@ class Validation:
     rule: Literal["objective", "average", "learned", "paper"] = "objective"
     """average: mean accuracy over all tasks behind the last one, so that forgetting counts. learned: mean of
     each task's accuracy right after it was learned. paper: the same, the sets always in one order, as the
-    authors select (SPEC §3.6). objective: average with backward terms, learned without; a learner that is not
+    authors select. objective: average with backward terms, learned without; a learner that is not
     trained to remember must not be chosen for happening to."""
     split: Literal["", "mnist", "fashion_mnist", "cifar10"] = ""
     """Instead of validation classes: the Split-X stream over 5,000 held-out *training* images of a target
