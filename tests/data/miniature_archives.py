@@ -16,6 +16,8 @@ import numpy as np
 import scipy.io
 from PIL import Image
 
+from autocl.data.sets.cifar import CIFAR100_CLASSES
+
 RNG = np.random.default_rng(0)
 
 
@@ -280,6 +282,21 @@ def _cifar100(id: str, name: str, kind: str) -> Miniature:
     return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)}, pixels)
 
 
+def _cifar100_strips(id: str, name: str) -> Miniature:
+    counts = {"train": 2, "test": 1}
+
+    def write(folder: Path) -> None:
+        names = {f"{part}/{fine}": ["a.png"] * n for part, n in counts.items() for fine in CIFAR100_CLASSES}
+        files = {"meta.json": json.dumps({"classes": CIFAR100_CLASSES, "files": names}).encode()}
+        for strip, images in names.items():
+            files[f"{strip}.jpg"] = picture(noise(32 * len(images), 32, 3), "jpeg", quality=96, subsampling=0)
+        write_zip(folder / "cifar100_jpeg.zip", files)
+
+    if name == "fc100":
+        return Miniature(id, name, write, {"train": (60, 180), "val": (20, 60), "test": (20, 60)})
+    return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)})
+
+
 def _npz(id: str, name: str) -> Miniature:
     n = 300 if name == "cifar100" else 50
     x, y = noise(n, 32, 32, 3), (np.arange(n) % (100 if name == "cifar100" else 10)).astype(np.uint8)
@@ -329,6 +346,8 @@ MINIATURES = [
     _cifar100("cifar100 binary", "cifar100", "binary"),
     _cifar100("fc100 python", "fc100", "python"),
     _cifar100("fc100 binary", "fc100", "binary"),
+    _cifar100_strips("cifar100 strips", "cifar100"),
+    _cifar100_strips("fc100 strips", "fc100"),
     _npz("cifar100 npz", "cifar100"),
     _npz("svhn npz", "svhn"),
     _svhn(),

@@ -1,4 +1,4 @@
-"""Zips of image strips: the packed copies of mini-ImageNet and CIFAR-10 that fit a small disk.
+"""Zips of image strips: the packed copies of mini-ImageNet and CIFAR that fit a small disk.
 
 A strip is one image file, 32 pixels wide, its pictures stacked top to bottom.
 """
@@ -33,6 +33,28 @@ def read_class_strips(path: Path, split: str) -> Raw:
                     yield cut_strip(strip, per_strip), np.full(per_strip, label, np.int64)
 
     return Raw(classes=tuple(counts), blocks=blocks())
+
+
+def read_named_strips(path: Path, parts: tuple[str, ...], classes: tuple[str, ...]) -> Raw:
+    """CIFAR-100: `{part}/{class}.jpg`, and `meta.json` with the file names of each strip.
+
+    Args:
+        path: the zip.
+        parts: "train", "test" or both; a class has the images of all of them, in this order.
+        classes: those to read; they become classes 0, 1, …
+    """
+    kind = "CIFAR-100 packed as strips"
+
+    def blocks() -> Iterator[Block]:
+        with reading(path, kind), zipfile.ZipFile(path) as archive:
+            files = json.loads(archive.read("meta.json"))["files"]
+            for part in parts:
+                for label, name in enumerate(classes):
+                    count = len(files[f"{part}/{name}"])
+                    strip = decode(archive.read(f"{part}/{name}.jpg"), "RGB")
+                    yield cut_strip(strip, count), np.full(count, label, np.int64)
+
+    return Raw(classes=classes, blocks=blocks())
 
 
 def read_ordered_strips(path: Path, split: str, classes: tuple[str, ...]) -> Raw:

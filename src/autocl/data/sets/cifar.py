@@ -7,7 +7,7 @@ from typing import Any
 from autocl.data.description import DataFile, Form, SetInfo
 from autocl.data.readers.block import Raw
 from autocl.data.readers.cifar import read_cifar, read_cifar100_part
-from autocl.data.readers.strips import read_ordered_strips
+from autocl.data.readers.strips import read_named_strips, read_ordered_strips
 
 _URL = "https://www.cs.toronto.edu/~kriz/"
 _CITATION = "Krizhevsky: Learning multiple layers of features from tiny images. Technical report (2009)."
@@ -86,6 +86,15 @@ def _read_strips(files: Mapping[str, Path], split: str, options: Mapping[str, An
     return read_ordered_strips(next(iter(files.values())), split, CIFAR10_CLASSES)
 
 
+def _read_cifar100_strips(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
+    return read_named_strips(next(iter(files.values())), (split,), CIFAR100_CLASSES)
+
+
+def _read_fc100_strips(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
+    classes = tuple(CIFAR100_CLASSES[label] for label in _fc100_labels(split))
+    return read_named_strips(next(iter(files.values())), ("train", "test"), classes)
+
+
 def _read_part(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
     return read_cifar100_part(next(iter(files.values())), split, CIFAR100_CLASSES)
 
@@ -93,6 +102,13 @@ def _read_part(files: Mapping[str, Path], split: str, options: Mapping[str, Any]
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 _CIFAR100_PYTHON = _archive("cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85")
 _CIFAR100_BINARY = _archive("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8")
+_CIFAR100_STRIPS = (
+    DataFile(
+        name="cifar100_jpeg.zip",
+        sha256="0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6",
+    ),
+)
+_JPEG_NOTE = "the images went through JPEG (quality 96), so pixels differ a little from CIFAR-100's own"
 
 CIFAR10 = SetInfo(
     name="cifar10",
@@ -147,6 +163,12 @@ CIFAR100 = SetInfo(
             read=_reader({"train": ("train.bin",), "test": ("test.bin",)}, CIFAR100_CLASSES),
         ),
         Form(
+            title="packed strips",
+            files=_CIFAR100_STRIPS,
+            read=_read_cifar100_strips,
+            notes=_JPEG_NOTE,
+        ),
+        Form(
             title="part as npz",
             files=(
                 DataFile(
@@ -180,6 +202,12 @@ FC100 = SetInfo(
             title="CIFAR-100's official binary archive",
             files=_CIFAR100_BINARY,
             read=_fc100_reader("train.bin", "test.bin"),
+        ),
+        Form(
+            title="CIFAR-100's packed strips",
+            files=_CIFAR100_STRIPS,
+            read=_read_fc100_strips,
+            notes=_JPEG_NOTE,
         ),
     ),
     channels=3,
