@@ -21,7 +21,7 @@ import torch
 
 from autocl.data import Augment, draw_glyphs, load
 from autocl.data.catalog import CATALOG
-from autocl.data.sources import locate
+from autocl.data.locate import locate
 
 ROUNDS = 5
 

@@ -49,7 +49,7 @@ def test_splits_share_no_class(mini: Miniature, folder: Path) -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("form", ["fc100 python", "fc100 binary", "fc100 strips"])
+@pytest.mark.parametrize("form", ["fc100 binary", "fc100 strips"])
 def test_fc100_splits_by_super_class(form: str, folder: Path) -> None:
     next(m for m in MINIATURES if m.id == form).write(folder)
     read = load("fc100", "test", root=folder)

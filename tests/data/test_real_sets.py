@@ -7,10 +7,10 @@ import pytest
 
 from autocl.data import ImageSet, load
 from autocl.data.catalog import describe
-from autocl.data.readers.omniglot import VALIDATION_ALPHABETS
-from autocl.data.sets.imagenet import SHARED_CLASSES
-from autocl.data.sources import locate, search_folders
-from autocl.data.verify import verdict
+from autocl.data.download import verdict
+from autocl.data.locate import locate, search_folders
+from autocl.data.sets.omniglot import VALIDATION_ALPHABETS
+from autocl.data.sets.tiny_imagenet import SHARED_CLASSES
 
 # Classes, images, and the start of the hash, which pins every pixel after decoding and resizing to 32×32:
 # it changes with Pillow's resampling or JPEG decoder and with nothing else.
@@ -48,7 +48,7 @@ PACKED = {
     "cifar100": "packed strips",
     "fc100": "CIFAR-100's packed strips",
 }
-"""The forms the numbers above belong to, where these are not the official ones."""
+"""The layouts the numbers above belong to, where these are not the official ones."""
 LONG = {("omniglot", "train"), ("tiny_imagenet", "train"), ("tiny_imagenet", "val")}
 """More than ten seconds when they are decoded for the first time."""
 
@@ -59,10 +59,10 @@ def _real(name: str, split: str, **options: Any) -> ImageSet:
     found = locate(info, split)
     if found is None:
         pytest.skip(f"{info.title} is not on this machine")
-    form, paths = found
-    if form.title != PACKED.get(name, form.title):
-        pytest.skip(f"{info.title} is here as {form.title}, the numbers are those of {PACKED[name]}")
-    if any(verdict(file, paths[file.name]) == "unknown" for file in form.files_for(split)):
+    layout, paths = found
+    if layout.title != PACKED.get(name, layout.title):
+        pytest.skip(f"{info.title} is here as {layout.title}, the numbers are those of {PACKED[name]}")
+    if any(verdict(file, paths[file.name]) == "unknown" for file in layout.files_for(split)):
         pytest.skip(f"this copy of {info.title} is not one whose content is known")
     return load(name, split, **options)
 

@@ -8,12 +8,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from autocl.data.catalog import CATALOG, describe
-from autocl.data.description import SetInfo
+from autocl.data.catalog import CATALOG, SetInfo, describe
+from autocl.data.download import verdict
 from autocl.data.loading import load
+from autocl.data.locate import find, locate, search_folders
 from autocl.data.sheet import contact_sheet
-from autocl.data.sources import find, locate, search_folders
-from autocl.data.verify import verdict
 from autocl.errors import DataError
 
 EXAMPLES = """Image sets: what there is, where it is, and whether it is whole.
@@ -55,13 +54,13 @@ def _whereabouts(info: SetInfo) -> str:
         found = locate(info, split)
         if found is None:
             continue
-        form, paths = found
-        place = f"{next(iter(paths.values())).parent} ({form.title})"
+        layout, paths = found
+        place = f"{next(iter(paths.values())).parent} ({layout.title})"
         if place not in places:
             places.append(place)
     if places:
         return "; ".join(places)
-    can = any(all(file.urls for file in form.files) for form in info.forms)
+    can = any(all(file.urls for file in layout.files) for layout in info.layouts)
     return f"not here: autocl data get {info.name}" if can else "not here, to be put in place by hand"
 
 
@@ -101,8 +100,8 @@ def check(name: Name = "all", /) -> None:
                 if found is None:
                     console.print(f"{info.name} {split}: not here")
                     continue
-                form, paths = found
-                for file in form.files_for(split):
+                layout, paths = found
+                for file in layout.files_for(split):
                     kind = _VERDICTS[verdict(file, paths[file.name])]
                     console.print(f"{info.name} {split}: {paths[file.name]}: {kind}", soft_wrap=True)
             try:

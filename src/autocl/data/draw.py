@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 
 IntArray = npt.NDArray[np.int64]
 
@@ -29,12 +29,12 @@ class Source:
 
     def classes(self, rng: np.random.Generator, rows: int, k: int) -> IntArray:
         """k different classes for each row, [rows, k]."""
-        return distinct(rng, np.full(rows, len(self.first)), k)
+        return sample_without_replacement(rng, np.full(rows, len(self.first)), k)
 
     def images(self, rng: np.random.Generator, classes: IntArray, k: int) -> IntArray:
         """k different images of each class: [...] -> [..., k], in random order."""
         flat = classes.reshape(-1)
-        chosen = self.first[flat, None] + distinct(rng, self.count[flat], k)
+        chosen = self.first[flat, None] + sample_without_replacement(rng, self.count[flat], k)
         return chosen.reshape(*classes.shape, k)
 
 
@@ -76,7 +76,7 @@ class TaskDraw:
         )
 
 
-def distinct(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
+def sample_without_replacement(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
     """k different numbers out of range(n[r]) for every row r, in uniformly random order.
 
     Small draws sort random keys; large ones run Floyd's algorithm on all rows at once, whose cost depends on
@@ -110,9 +110,9 @@ def permutations(rng: np.random.Generator, rows: int, k: int) -> IntArray:
     return rng.random((rows, k)).argsort(axis=1)
 
 
-def whole_set(images: ImageSet, offset: int) -> Source:
+def whole_set(inputs: LabelledSet, offset: int) -> Source:
     """Every class and image of a set whose rows start at `offset` of the concatenated index space."""
-    return Source(first=offset + images.starts[:-1], count=images.counts)
+    return Source(first=offset + inputs.starts[:-1], count=inputs.counts)
 
 
 def draw_pool(
