@@ -15,7 +15,7 @@ _BLOCK = 300
 
 
 def _read_arrays(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    """What `tools/convert_mini_imagenet.py` writes: images [n, H, W, 3], and the rows of each WordNet id."""
+    """What `tools.convert_mini_imagenet` writes: images [n, H, W, 3], and the rows of each WordNet id."""
     kind, path = "mini-ImageNet as converted from its pickles", files[f"mini-imagenet-{split}.npy"]
     with reading(path, kind):
         images = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -112,7 +112,7 @@ register(
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
         advice="The mini-imagenet-cache-*.pkl that are passed around become such arrays by "
-        "python tools/convert_mini_imagenet.py",
+        "python -m tools.convert_mini_imagenet, in a checkout of autocl",
         licence="ImageNet terms: non-commercial research and education only",
         citation="Vinyals et al.: Matching networks for one shot learning. NeurIPS (2016). "
         "Split: Ravi, Larochelle: Optimization as a model for few-shot learning. ICLR (2017).",
