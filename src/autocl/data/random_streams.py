@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autocl.data.draw import IntArray, Source, TaskDraw
+from autocl.data.draw import ClassIndex, IntArray, TaskDraw
 from autocl.data.stream_config import RandomStreamConfig
 
 
@@ -25,7 +25,7 @@ def draw_streams(
     rng: np.random.Generator,
     config: RandomStreamConfig,
     used: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> list[TaskDraw]:
     """Draw shape, classes, labels and images of B streams.
@@ -140,7 +140,7 @@ def _draw_images(
     rng: np.random.Generator,
     config: RandomStreamConfig,
     used: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     origin: IntArray,
     n_tasks: int,
 ) -> IntArray:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import IntArray, Source, TaskDraw, permutations
+from autocl.data.draw import ClassIndex, IntArray, TaskDraw, permutations
 from autocl.data.stream_config import StreamConfig
 
 
@@ -30,7 +30,7 @@ def draw_streams(
     rng: np.random.Generator,
     config: StreamConfig,
     order: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> list[TaskDraw]:
     """Draw classes, labels and images of B streams.
@@ -81,7 +81,7 @@ def _draw_classes(
     rng: np.random.Generator,
     config: StreamConfig,
     order: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> IntArray:
     """Class numbers within each task's source, [B, M, N]."""

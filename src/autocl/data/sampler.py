@@ -208,9 +208,7 @@ def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamC
     for s in sets:
         smallest = int(np.argmin(s.counts)) if s.n_classes else 0
         if s.n_classes < classes:
-            raise InputError(
-                f"set {s.name}/{s.split} has {s.n_classes} classes, but streams need {why}"
-            )
+            raise InputError(f"set {s.name}/{s.split} has {s.n_classes} classes, but streams need {why}")
         if s.counts[smallest] < images:
             raise InputError(
                 f"set {s.name}/{s.split} has {s.counts[smallest]} images of class "
