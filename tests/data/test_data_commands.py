@@ -11,7 +11,7 @@ from PIL import Image
 
 from autocl.cli import data as commands
 from autocl.cli.main import run_command
-from autocl.data import contact_sheet, from_arrays, load, sources
+from autocl.data import contact_sheet, from_arrays, load, locate
 from autocl.data.catalog import CATALOG
 from autocl.errors import DataError, InputError
 
@@ -20,8 +20,8 @@ from autocl.errors import DataError, InputError
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AUTOCL_DATA", str(tmp_path))
-    monkeypatch.setattr(sources, "_shared_folders", lambda: iter(()))
-    monkeypatch.setattr(sources, "download", _no_network)
+    monkeypatch.setattr(locate, "_shared_folders", lambda: iter(()))
+    monkeypatch.setattr(locate, "download", _no_network)
     for name in ("mnist", "omniglot"):
         (tmp_path / name).mkdir()
         next(m for m in MINIATURES if m.name == name).write(tmp_path / name)
@@ -82,7 +82,12 @@ def test_sheet_shows_the_images() -> None:
         contact_sheet(from_arrays(x, [0, 0, 0, 1, 1]), classes=0)
 
 
-@pytest.mark.parametrize("module", ["imageset", "own", "augment", "sheet", "loading", "glyphs.ink"])
+MODULES = (
+    "imageset", "folder", "augment", "sheet", "loading", "glyphs", "preprocess", "sampler", "stream_config",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"autocl.data.{module}"))
     assert result.attempted > 0

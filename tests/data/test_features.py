@@ -20,7 +20,6 @@ from autocl.data.features import compute_features
 from autocl.data.featureset import FeatureSet
 from autocl.data.picture_list import list_files, list_folder
 from autocl.errors import DataError, FileError, InputError
-from autocl.pictures import open_picture, to_rgb
 
 N, CHUNK = 50, 8
 
@@ -39,7 +38,7 @@ class Colour:
             self.seen += len(images)
             if self.die_after is not None and self.seen > self.die_after:
                 raise KeyboardInterrupt
-        means = [np.asarray(to_rgb(image), np.float32).mean((0, 1)) / 255 for image in images]
+        means = [np.asarray(image.convert("RGB"), np.float32).mean((0, 1)) / 255 for image in images]
         return np.stack([np.concatenate([m, m**2]) for m in means]) * self.scale
 
 
@@ -280,29 +279,6 @@ def test_damaged_picture_is_named_and_the_rest_is_kept(photos: Path) -> None:
         compute_features(photos, Colour())
     with pytest.raises(DataError, match="not a folder"):
         list_folder(photos / "nowhere")
-
-
-def test_picture_is_turned_shrunk_and_put_on_white(tmp_path: Path) -> None:
-    left = Image.new("RGB", (400, 200), "blue")
-    left.paste("red", (0, 0, 200, 200))
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the camera was held upright: turn by 90 degrees clockwise
-    left.save(tmp_path / "turned.jpg", exif=exif)
-    small = open_picture(tmp_path / "turned.jpg", at_least=50)
-    assert small.size == (50, 100), "decoded at a quarter: a smaller fraction would be below 50 pixels"
-    top, bottom = small.getpixel((25, 10)), small.getpixel((25, 90))
-    assert top[0] > 200 > 60 > top[2]
-    assert bottom[2] > 200 > 60 > bottom[0]
-    Image.new("RGBA", (600, 700), (0, 0, 0, 0)).save(tmp_path / "clear.png")
-    clear = open_picture(tmp_path / "clear.png", at_least=50)
-    assert clear.size == (100, 117)
-    assert clear.getpixel((3, 3)) == (255, 255, 255)
-    deep = Image.fromarray(np.full((4, 4), 0x80FF, np.uint16))
-    deep.save(tmp_path / "deep.png")
-    assert open_picture(tmp_path / "deep.png", at_least=4).getpixel((0, 0)) == (128, 128, 128)
-    Image.new("RGB", (4, 4)).save(tmp_path / "odd.png", format="ICO")
-    with pytest.raises(OSError, match="cannot identify"):
-        open_picture(tmp_path / "odd.png", at_least=4)
 
 
 def test_feature_set_takes_rows_as_float32_and_checks_itself() -> None:

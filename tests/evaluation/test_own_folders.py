@@ -9,7 +9,7 @@ from known_methods import small_learner
 from PIL import Image
 
 from autocl.cli.main import run_command
-from autocl.data.own import from_folder
+from autocl.data.folder import from_folder
 from autocl.errors import InputError
 from autocl.evaluation.own import evaluate_folder, parse_tasks
 

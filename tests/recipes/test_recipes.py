@@ -7,7 +7,7 @@ import pytest
 
 from autocl.data.augment import Augment
 from autocl.data.catalog import describe
-from autocl.data.sources import locate
+from autocl.data.locate import locate
 from autocl.errors import FileError, InputError
 from autocl.objective import ObjectiveConfig
 from autocl.recipes import RECIPES, get_recipe

@@ -28,7 +28,7 @@ from autocl.training.rivals import train_rival
 
 TINY = {"channels": 1, "height": 16, "width": 16, "encoder": EncoderConfig(width=4), "n_outputs": 4}
 COMMAND_LINE = """
-    --source.name glyphs --source.classes 24 --streams.tasks 2 --streams.shots 2 --streams.fewest-shots 1
+    --source.name glyphs --source.classes 24 --streams.tasks 2 --streams.shots 2 --streams.min-shots 1
     --streams.queries 4 --streams.pool-classes 6 --streams.pool-images 4 --rival.height 16 --rival.width 16
     --rival.encoder.width 4 --batch-size 2 --validate-batches 1
 """

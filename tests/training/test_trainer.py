@@ -13,7 +13,7 @@ import torch
 from tiny import LEARNER, assert_same_run, lines, tiny, without_dropout
 
 from autocl import zoo
-from autocl.data.stream_config import RandomShapes
+from autocl.data.stream_config import RandomStreamConfig
 from autocl.errors import FileError, InputError, TrainingError
 from autocl.files import read_tensors, write_tensors
 from autocl.learner.fast import Learner
@@ -119,7 +119,7 @@ def stopped_run(recipe, folder: Path, step: int, *, save_every: float = 0.0) -> 
         {},
         {"carry_state": 2},
         {"optimiser": Optimiser(accumulate=3), "carry_state": 1},
-        {"streams": RandomShapes(max_tasks=3, max_ways=2, max_shots=2, n_outputs=4, query_images=2,
+        {"streams": RandomStreamConfig(max_tasks=3, max_ways=2, max_shots=2, n_outputs=4, query_images=2,
                                  pool_classes=6, pool_images=4),
          "learner": replace(LEARNER, n_classes=4)},
     ],

@@ -8,12 +8,11 @@ from tyro.conf import Positional, arg, subcommand
 
 from autocl.cli.parsing import Left
 from autocl.cli.terminal import say, tabulate
-from autocl.data.catalog import CATALOG, describe
-from autocl.data.description import SetInfo
+from autocl.data.catalog import CATALOG, SetInfo, describe
+from autocl.data.download import verdict
 from autocl.data.loading import load
+from autocl.data.locate import find, locate, search_folders
 from autocl.data.sheet import contact_sheet
-from autocl.data.sources import find, locate, search_folders
-from autocl.data.verify import verdict
 from autocl.errors import DataError
 
 Name = Annotated[Positional[str], arg(metavar="NAME")]
@@ -41,13 +40,13 @@ def _whereabouts(info: SetInfo) -> str:
         found = locate(info, split)
         if found is None:
             continue
-        form, paths = found
-        place = f"{next(iter(paths.values())).parent} ({form.title})"
+        layout, paths = found
+        place = f"{next(iter(paths.values())).parent} ({layout.title})"
         if place not in places:
             places.append(place)
     if places:
         return "; ".join(places)
-    can = any(all(file.urls for file in form.files) for form in info.forms)
+    can = any(all(file.urls for file in layout.files) for layout in info.layouts)
     return f"not here: autocl data get {info.name}" if can else "not here, to be put in place by hand"
 
 
@@ -82,8 +81,8 @@ def check(name: Name = "all", /) -> None:
                 if found is None:
                     say(f"{info.name} {split}: not here")
                     continue
-                form, paths = found
-                for file in form.files_for(split):
+                layout, paths = found
+                for file in layout.files_for(split):
                     kind = _VERDICTS[verdict(file, paths[file.name])]
                     say(f"{info.name} {split}: {paths[file.name]}: {kind}")
             try:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -22,7 +23,6 @@ from autocl.data.cache import cache_folder
 from autocl.data.feature_store import FeatureStore, Precision
 from autocl.data.featureset import FeatureSet
 from autocl.data.imageset import ImageSet
-from autocl.data.lock import locked
 from autocl.data.picture_list import PictureList, list_folder, list_set
 from autocl.errors import FileError, InputError
 
@@ -106,7 +106,8 @@ def compute_features(
     features = store.whole()
     if features is None:
         try:
-            with locked(home / f"{store.folder.name}.lock"):
+            home.mkdir(parents=True, exist_ok=True)
+            with FileLock(home / f"{store.folder.name}.lock"):
                 store.open()
                 _fill(store, pictures, backbone, workers)
         except OSError as error:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from autocl.data.archives import reading
+from autocl.data.folder import SUFFIXES
 from autocl.data.imageset import ImageSet
-from autocl.data.own import SUFFIXES
-from autocl.data.readers.block import reading
 from autocl.errors import DataError, InputError
-from autocl.pictures import open_picture
+from autocl.pictures import decode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ def list_files(
 
     def read(i: int, at_least: int) -> Image.Image:
         with reading(paths[i], "an image"):
-            return open_picture(paths[i], at_least=at_least)
+            return Image.fromarray(decode(paths[i], channels=3, at_least=at_least))
 
     return PictureList(
         name=name, split=split, classes=classes, starts=starts, order=order, hash=digest.hexdigest(),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from autocl.data.own import SUFFIXES
+from autocl.data.folder import SUFFIXES
 from autocl.errors import FileError, InputError
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.files import read_tensors, write_tensors

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import autocl
+from autocl.data.catalog import CATALOG
 from autocl.data.fixed import FixedStream
 from autocl.data.imageset import ImageSet
 from autocl.errors import AutoclError, DataError, InputError
@@ -18,14 +19,6 @@ from autocl.evaluation.protocol import Options, Protocol, Setting
 from autocl.evaluation.subject import Subject
 from autocl.matrix import TransferMatrix
 
-TEST_IMAGES = {
-    "mnist": 10_000,
-    "fashion_mnist": 10_000,
-    "cifar10": 10_000,
-    "cifar100": 10_000,
-    "svhn": 26_032,
-}
-"""Size of the official test sets; a copy with fewer gives numbers that are not the paper's."""
 REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 SIDE_BY_SIDE = 256
 """Most streams in one batch: 27 MB of states at the paper's size."""
@@ -159,7 +152,8 @@ def _incomparable(stream: FixedStream, options: Options) -> str:
     if options.queries is not None:
         return f"only {options.queries} queries of each task were asked"
     for images in (t.query_set for t in stream.tasks):
-        have, official = len(images.images), TEST_IMAGES.get(images.name, 0)
+        have, info = len(images.images), CATALOG.get(images.name)
+        official = 0 if info is None else info.test_images
         if have < official:
             return f"only {have:,} of {images.name}'s {official:,} test images are on this machine"
     return ""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autocl.data.augment import Augment
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.catalog import describe
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.errors import FileError, InputError
 from autocl.learner.config import LearnerConfig, config_from_dict
 from autocl.objective import ObjectiveConfig
@@ -40,15 +41,13 @@ class Source:
 
     def options(self, split: str) -> dict[str, Any]:
         """Arguments for `autocl.data.load`, for the training or validation split."""
-        match self.name:
-            case "omniglot":
-                return {"rotations": self.rotations, "statistics": self.statistics}
-            case "tiny_imagenet":
-                return {"exclude_mini_imagenet": True}
-            case "glyphs":
-                return {"classes": self.classes if split == "train" else max(100, self.classes // 10)}
-            case _:
-                return {}
+        info = describe(self.name)
+        own = {"rotations": self.rotations, "classes": self.classes}
+        chosen = {name: value for name, value in own.items() if name in info.options}
+        chosen = {**chosen, **info.training_options}
+        if split != "train":
+            chosen = dict(info.validation_options(chosen))
+        return {**chosen, "statistics": self.statistics}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +95,7 @@ class Recipe:
 
     name: str
     sources: tuple[Source, ...]
-    streams: StreamConfig | RandomShapes
+    streams: StreamConfig | RandomStreamConfig
     learner: LearnerConfig
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optimiser: Optimiser = field(default_factory=Optimiser)
@@ -202,7 +201,8 @@ def source_from_dict(values: dict[str, Any]) -> Source:
 def recipe_from_dict(values: dict[str, Any]) -> Recipe:
     """Read back what `recipe_to_dict` wrote."""
     values = dict(values)
-    kind = {"StreamConfig": StreamConfig, "RandomShapes": RandomShapes}[values.pop("streams_kind")]
+    kinds = {"StreamConfig": StreamConfig, "RandomStreamConfig": RandomStreamConfig}
+    kind = kinds[values.pop("streams_kind")]
     nested = {
         "sources": tuple(source_from_dict(s) for s in values["sources"]),
         "streams": kind(**values["streams"]),

@@ -94,7 +94,7 @@ def prepare_rival(recipe: RivalRecipe, folder: Path, *, resume: bool = False) ->
     if resume and (folder / checkpoint.FILE_NAME).exists():
         progress, _ = checkpoint.load(folder, rival, optimiser)
     train, val = load_sets(recipe.source, size=recipe.rival.height, channels=recipe.rival.channels)
-    judged = replace(recipe.streams, fewest_shots=None)
+    judged = replace(recipe.streams, min_shots=None)
     return RivalRun(
         recipe=recipe, folder=folder, rival=rival, optimiser=optimiser, progress=progress,
         train=StreamSampler([train], recipe.streams, recipe.batch_size, recipe.seed),

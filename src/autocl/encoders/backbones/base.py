@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from autocl.errors import FileError, InputError
-from autocl.pictures import to_rgb
+from autocl.pictures import decode
 
 Picture = Image.Image | npt.NDArray[np.uint8]
 """A Pillow image, or uint8 [H, W], [H, W, 1], [H, W, 3] or [H, W, 4]."""
@@ -119,14 +119,15 @@ class Backbone:
 def as_image(picture: Picture) -> Image.Image:
     """A Pillow image or an array of bytes, as RGB."""
     if isinstance(picture, Image.Image):
-        return to_rgb(picture)
+        return Image.fromarray(decode(picture, channels=3))
     shape = picture.shape
     if picture.dtype != np.uint8 or not (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4))):
         raise InputError(
             "an image is uint8 [height, width] or [height, width, 1, 3 or 4], "
             f"got {picture.dtype} {list(shape)}"
         )
-    return to_rgb(Image.fromarray(picture[..., 0] if shape[2:] == (1,) else picture))
+    image = Image.fromarray(picture[..., 0] if shape[2:] == (1,) else picture)
+    return Image.fromarray(decode(image, channels=3))
 
 
 def fingerprint_of(weights: Mapping[str, Tensor] | str, preprocessing: str) -> str:

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autocl.data.cache import cache_folder
-from autocl.data.catalog import CATALOG
-from autocl.data.description import Form, SetInfo
-from autocl.data.download import download
-from autocl.data.verify import verdict
+from autocl.data.catalog import CATALOG, FileLayout, SetInfo
+from autocl.data.download import download, verdict
 from autocl.errors import DataError
 
 log = logging.getLogger(__name__)
 
-Found = tuple[Form, dict[str, Path]]
-"""A form of a set, and the path of each of its files."""
+Found = tuple[FileLayout, dict[str, Path]]
+"""A layout of a set, and the path of each of its files."""
 
 
 def _shared_folders() -> Iterator[Path]:
@@ -50,12 +48,8 @@ def search_folders(root: str | Path | None = None) -> list[Path]:
     return [*folders, *_shared_folders(), cache_folder() / "files"]
 
 
-def _forms(info: SetInfo, split: str) -> list[Form]:
-    return [form for form in info.forms if not form.splits or split in form.splits]
-
-
 def locate(info: SetInfo, split: str, *, root: str | Path | None = None) -> Found | None:
-    """The first folder and form that has every file `split` needs, or None.
+    """The first folder and layout that has every file `split` needs, or None.
 
     Inside a data folder the files lie in a sub-folder named after the set. An explicit `root` may also be
     that sub-folder itself; the other places may not, because several sets use the same file names.
@@ -65,10 +59,10 @@ def locate(info: SetInfo, split: str, *, root: str | Path | None = None) -> Foun
         if root is not None:
             places.append(folder)
         for place in places:
-            for form in _forms(info, split):
-                paths = {file.name: place / file.name for file in form.files_for(split)}
+            for layout in info.layouts:
+                paths = {file.name: place / file.name for file in layout.files_for(split)}
                 if paths and all(path.exists() for path in paths.values()):
-                    return form, paths
+                    return layout, paths
     return None
 
 
@@ -78,23 +72,24 @@ def download_folder(info: SetInfo) -> Path:
 
 
 def fetch(info: SetInfo, split: str) -> Found | None:
-    """Download the first form of a set that can be; None when its files have to be got by hand."""
-    for form in _forms(info, split):
-        files = form.files_for(split)
+    """Download the first layout of a set that can be; None when its files have to be got by hand."""
+    for layout in info.layouts:
+        files = layout.files_for(split)
         if files and all(file.urls for file in files):
-            return form, {file.name: download(file, download_folder(info) / file.name) for file in files}
+            return layout, {file.name: download(file, download_folder(info) / file.name) for file in files}
     return None
 
 
 def missing(info: SetInfo, split: str, root: str | Path | None) -> DataError:
     """The error that tells which file to put where."""
     target = download_folder(info) if root is None else Path(root).expanduser() / info.name
-    ways = [" and ".join(file.name for file in form.files_for(split)) for form in _forms(info, split)]
+    ways = [" and ".join(file.name for file in layout.files_for(split)) for layout in info.layouts]
     searched = ", ".join(str(folder) for folder in search_folders(root))
-    urls = [file.urls[0] for form in _forms(info, split) for file in form.files_for(split) if file.urls]
+    urls = [file.urls[0] for layout in info.layouts for file in layout.files_for(split) if file.urls]
     return DataError(
         f"{info.title} ({split}) was not found in {searched}. Put {', or '.join(ways)} into {target}"
         + (f" (official address: {' '.join(urls[:2])})" if urls else "")
+        + (f". {info.advice}" if info.advice else "")
     )
 
 
@@ -112,17 +107,17 @@ def find(info: SetInfo, split: str, *, root: str | Path | None = None) -> Found:
     return found
 
 
-def check_identity(info: SetInfo, form: Form, paths: dict[str, Path]) -> None:
+def check_identity(info: SetInfo, layout: FileLayout, paths: dict[str, Path]) -> None:
     """Refuse files that belong to another set; remark on copies nobody has compared with the official ones.
 
     MNIST, Fashion-MNIST and notMNIST use the same file names, so a copy in the wrong folder is a real danger.
     """
-    for file in form.files:
+    for file in layout.files:
         path = paths.get(file.name)
         if path is None or path.is_dir() or verdict(file, path) != "unknown":
             continue
         for other in CATALOG.values():
-            for namesake in (f for g in other.forms for f in g.files if f.name == file.name):
+            for namesake in (f for g in other.layouts for f in g.files if f.name == file.name):
                 if other.name != info.name and namesake != file and verdict(namesake, path) != "unknown":
                     raise DataError(f"{path} is a file of {other.title}, not of {info.title}: replace it")
         if file.md5 or file.sha256:

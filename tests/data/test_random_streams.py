@@ -1,4 +1,4 @@
-"""Streams of random shape: the promises of `RandomShapes`, and that the variety it promises occurs."""
+"""Streams of random shape: the promises of `RandomStreamConfig`, and that the variety it promises occurs."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autocl.data.imageset import ImageSet
 from autocl.data.sampler import StreamSampler
-from autocl.data.stream_config import RandomShapes
+from autocl.data.stream_config import RandomStreamConfig
 from autocl.errors import InputError
 
 
@@ -29,7 +29,7 @@ def toy(name: str, classes: int = 20, images: int = 20) -> ImageSet:
 SETS = [toy("a"), toy("b"), toy("c")]
 
 configs = st.builds(
-    RandomShapes,
+    RandomStreamConfig,
     max_tasks=st.integers(1, 8),
     max_ways=st.integers(1, 5),
     max_shots=st.integers(1, 15),
@@ -47,7 +47,7 @@ configs = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(configs, st.integers(0, 999))
-def test_streams__any_config__keep_every_promise(config: RandomShapes, step: int) -> None:
+def test_streams__any_config__keep_every_promise(config: RandomStreamConfig, step: int) -> None:
     batch = StreamSampler(SETS, config, batch_size=4, seed=0).batch(step)
     assert 1 <= len(batch.tasks) <= config.max_tasks
     assert batch.n_outputs == config.n_outputs
@@ -82,7 +82,8 @@ def test_streams__any_config__keep_every_promise(config: RandomShapes, step: int
 
 
 def test_shapes__shared_labels__go_round_in_order_of_appearance() -> None:
-    sampler = StreamSampler(SETS, RandomShapes(share_chance=0.5, pool_classes=20), batch_size=16, seed=0)
+    config = RandomStreamConfig(share_chance=0.5, pool_classes=20)
+    sampler = StreamSampler(SETS, config, batch_size=16, seed=0)
     rounds = set()
     for step in range(40):
         batch = sampler.batch(step)
@@ -100,7 +101,7 @@ def test_shapes__shared_labels__go_round_in_order_of_appearance() -> None:
 
 def test_batch__parts__together_are_the_whole() -> None:
     for drawing in ("pooled", "independent"):
-        config = RandomShapes(sets_per_step=2, drawing=drawing, pool_classes=20)
+        config = RandomStreamConfig(sets_per_step=2, drawing=drawing, pool_classes=20)
         sampler = StreamSampler(SETS, config, batch_size=6, seed=3)
         whole, parts = sampler.batch(5), [sampler.batch(5, 0, 2), sampler.batch(5, 2, 6)]
         for m, task in enumerate(whole.tasks):
@@ -109,7 +110,7 @@ def test_batch__parts__together_are_the_whole() -> None:
 
 
 def test_shapes__many_steps__show_the_variety_they_promise() -> None:
-    sampler = StreamSampler(SETS, RandomShapes(pool_classes=20), batch_size=8, seed=0)
+    sampler = StreamSampler(SETS, RandomStreamConfig(pool_classes=20), batch_size=8, seed=0)
     tasks, ways, shots, returns, sources, outputs = set(), set(), set(), 0, set(), set()
     for step in range(150):
         batch = sampler.batch(step)
@@ -135,7 +136,7 @@ def test_shapes__many_steps__show_the_variety_they_promise() -> None:
 
 def test_shapes__interleaved__mix_neighbouring_tasks() -> None:
     def split_classes(chance: float) -> int:
-        config = RandomShapes(interleave_chance=chance, return_chance=0.0, pool_classes=20)
+        config = RandomStreamConfig(interleave_chance=chance, return_chance=0.0, pool_classes=20)
         sampler = StreamSampler(SETS[:1], config, batch_size=8, seed=0)
         found = 0
         for step in range(20):
@@ -150,7 +151,7 @@ def test_shapes__interleaved__mix_neighbouring_tasks() -> None:
 
 
 def test_shapes__two_sets_a_step__say_so_and_mix_within_streams() -> None:
-    config = RandomShapes(sets_per_step=2, mix_chance=1.0, pool_classes=20)
+    config = RandomStreamConfig(sets_per_step=2, mix_chance=1.0, pool_classes=20)
     sampler = StreamSampler(SETS, config, batch_size=8, seed=0)
     batch = next(b for b in map(sampler.batch, range(50)) if len(b.tasks) > 4)
     assert {t.source for t in batch.tasks} == {-1}
@@ -162,13 +163,13 @@ def test_shapes__two_sets_a_step__say_so_and_mix_within_streams() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomShapes(max_tasks=9, n_outputs=8), "n_outputs=8 is too few"),
-        (lambda: RandomShapes(mix_chance=1.5), r"mix_chance must lie in \[0, 1\], got 1.5"),
-        (lambda: RandomShapes(share_chance=-0.5), r"share_chance must lie in \[0, 1\], got -0.5"),
-        (lambda: RandomShapes(pool_images=19), "pool_images=19 is too few"),
-        (lambda: RandomShapes(max_shots=0), "max_shots must be at least 1, got 0"),
-        (lambda: StreamSampler(SETS, RandomShapes(sets_per_step=4), 1, 0), "got 3"),
-        (lambda: StreamSampler(SETS, RandomShapes(), 1, 0), "a/train has 20 classes"),
+        (lambda: RandomStreamConfig(max_tasks=9, n_outputs=8), "n_outputs=8 is too few"),
+        (lambda: RandomStreamConfig(mix_chance=1.5), r"mix_chance must lie in \[0, 1\], got 1.5"),
+        (lambda: RandomStreamConfig(share_chance=-0.5), r"share_chance must lie in \[0, 1\], got -0.5"),
+        (lambda: RandomStreamConfig(pool_images=19), "pool_images=19 is too few"),
+        (lambda: RandomStreamConfig(max_shots=0), "max_shots must be at least 1, got 0"),
+        (lambda: StreamSampler(SETS, RandomStreamConfig(sets_per_step=4), 1, 0), "got 3"),
+        (lambda: StreamSampler(SETS, RandomStreamConfig(), 1, 0), "a/train has 20 classes"),
     ],
 )
 def test_shapes__impossible__are_refused_with_the_reason(make, message) -> None:  # type: ignore[no-untyped-def]

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from miniature_archives import MINIATURES
 
-from autocl.data import load, sources
-from autocl.data.catalog import CATALOG, describe
-from autocl.data.description import DataFile
+from autocl.data import load, locate
+from autocl.data.catalog import CATALOG, DataFile, describe
 from autocl.errors import DataError, InputError
 
 
@@ -16,7 +15,7 @@ from autocl.errors import DataError, InputError
 def _nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("AUTOCL_DATA", raising=False)
-    monkeypatch.setattr(sources, "_shared_folders", lambda: iter([tmp_path / "shared"]))
+    monkeypatch.setattr(locate, "_shared_folders", lambda: iter([tmp_path / "shared"]))
 
 
 def _put(folder: Path, id: str) -> None:
@@ -34,18 +33,18 @@ def test_order_of_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     }
     (tmp_path / "named").mkdir()
     monkeypatch.setenv("AUTOCL_DATA", str(tmp_path / "named"))
-    assert sources.locate(info, "train") is None
+    assert locate.locate(info, "train") is None
     for place in ("cache", "shared", "named"):
         _put(places[place], "mnist")
-        found = sources.locate(info, "train")
+        found = locate.locate(info, "train")
         assert found is not None
         assert {path.parent for path in found[1].values()} == {places[place]}
     _put(places["root"], "mnist")
-    found = sources.locate(info, "train", root=tmp_path / "root")
+    found = locate.locate(info, "train", root=tmp_path / "root")
     assert found is not None
     assert set(found[1]) == {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"}
     # The set's own folder is a root, too.
-    assert sources.locate(info, "train", root=places["root"]) is not None
+    assert locate.locate(info, "train", root=places["root"]) is not None
 
 
 def test_shared_folder_beside_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,11 +52,11 @@ def test_shared_folder_beside_the_checkout(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "shared" / "data").mkdir(parents=True)
     (tmp_path / "work" / "deep").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "work" / "deep")
-    assert tmp_path / "shared" / "data" in list(sources._shared_folders())
+    assert tmp_path / "shared" / "data" in list(locate._shared_folders())
 
 
 def test_official_form_is_preferred(tmp_path: Path) -> None:
-    for id in ("cifar10 strips", "cifar10 python"):
+    for id in ("cifar10 strips", "cifar10 binary"):
         _put(tmp_path / id, id)
         shutil.copytree(tmp_path / id, tmp_path / "both", dirs_exist_ok=True)
     assert "20,000" in load("cifar10", root=tmp_path / "cifar10 strips").notes
@@ -65,23 +64,23 @@ def test_official_form_is_preferred(tmp_path: Path) -> None:
 
 
 def test_fc100_and_cifar100_share_files(tmp_path: Path) -> None:
-    _put(tmp_path / "shared" / "cifar100", "fc100 python")
+    _put(tmp_path / "shared" / "cifar100", "fc100 binary")
     assert load("fc100", "val").n_classes == 20
     assert load("cifar100", "test").n_classes == 100
-    assert sources.download_folder(CATALOG["fc100"]) == sources.download_folder(CATALOG["cifar100"])
+    assert locate.download_folder(CATALOG["fc100"]) == locate.download_folder(CATALOG["cifar100"])
 
 
 def test_files_of_another_set_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MNIST, Fashion-MNIST and notMNIST have the same file names."""
     _put(tmp_path / "root" / "fashion_mnist", "mnist")
     image = tmp_path / "root" / "fashion_mnist" / "train-images-idx3-ubyte.gz"
-    real = sources.verdict
-    official = CATALOG["mnist"].forms[0].files[0]
+    real = locate.verdict
+    official = CATALOG["mnist"].layouts[0].files[0]
 
     def verdict(file: DataFile, path: Path) -> str:
         return "official" if (file, path) == (official, image) else real(file, path)
 
-    monkeypatch.setattr(sources, "verdict", verdict)
+    monkeypatch.setattr(locate, "verdict", verdict)
     with pytest.raises(DataError, match=r"is a file of MNIST, not of Fashion-MNIST"):
         load("fashion_mnist", root=tmp_path / "root")
 
@@ -127,9 +126,9 @@ def test_catalogue_is_complete() -> None:
         assert info.licence
         assert info.citation
         assert len(info.mean) == len(info.std) == info.channels
-        assert (info.make is None) == bool(info.forms)
-        for form in info.forms:
-            for file in form.files:
+        assert (info.make is None) == bool(info.layouts)
+        for layout in info.layouts:
+            for file in layout.files:
                 assert not file.urls or file.md5 or file.sha256, f"{file.name} could not be verified"
-            for split in form.splits or info.splits:
-                assert form.files_for(split)
+            for split in info.splits:
+                assert layout.files_for(split)

@@ -1,4 +1,4 @@
-"""A user's own images in one line: a folder per class, or arrays."""
+"""Image sets of one's own: a folder with one folder per class, or arrays."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autocl.data.assemble import Arrays, Collected, resize
+from autocl.data.archives import Block, Raw, reading
+from autocl.data.cache import Arrays, SortedImages
 from autocl.data.imageset import ImageSet, content_hash
-from autocl.data.readers.block import Block, Raw, reading
-from autocl.data.readers.pictures import decode
+from autocl.data.loading import check_size
+from autocl.data.preprocess import resize
 from autocl.errors import DataError, InputError
+from autocl.pictures import decode
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
@@ -43,7 +45,7 @@ def from_folder(
     top = Path(path).expanduser()
     if not top.is_dir():
         raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
-    _check_size(size, channels)
+    check_size(size, channels)
     files = {
         folder.name: sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
         for folder in sorted(top.iterdir())
@@ -57,10 +59,10 @@ def from_folder(
         for label, found in enumerate(files.values()):
             for file in found:
                 with reading(file, "an image"):
-                    pixels = decode(file, "L" if channels == 1 else "RGB")
+                    pixels = decode(file, channels=channels, at_least=size)
                 yield pixels[None], np.array([label], np.int64)
 
-    made = Collected(Raw(classes=tuple(files), blocks=blocks()), size=size, channels=channels).arrays()
+    made = SortedImages(Raw(classes=tuple(files), blocks=blocks()), size=size, channels=channels).arrays()
     return _measured(made, name or top.resolve().name, split)
 
 
@@ -99,8 +101,8 @@ def from_arrays(
         raise InputError(f"classes has {len(classes)} names, but y has {len(values)} different labels")
     channels = 1 if images.ndim == 3 else 3
     if size is not None:
-        _check_size(size, channels)
-        pixels = resize(images, size, channels)
+        check_size(size, channels)
+        pixels = resize(images, (size, size), channels)
     else:
         pixels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
     order = np.argsort(numbers, kind="stable").astype(np.int64)
@@ -133,13 +135,6 @@ def _as_images(x: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     if not (values.min() >= 0 and values.max() <= 1):  # also false for NaN
         raise InputError(f"x must lie in [0, 1] as floats, got {values.min():g} to {values.max():g}")
     return np.rint(values * 255).astype(np.uint8)
-
-
-def _check_size(size: int, channels: int) -> None:
-    if not 1 <= size <= 512:
-        raise InputError(f"size={size} is not possible: choose 1 to 512 pixels")
-    if channels not in (1, 3):
-        raise InputError(f"channels={channels} is not possible: choose 1 or 3")
 
 
 def _measured(made: Arrays, name: str, split: str) -> ImageSet:

@@ -1,4 +1,4 @@
-"""Streams of random shape, as `RandomShapes` describes them.
+"""Random streams, as `RandomStreamConfig` describes them.
 
 A stream is first written down as *slots*: numbers of its classes, one for each demo. Returning classes,
 unequal shots and interleaved tasks are all just arrangements of slots; labels and images follow from them.
@@ -11,20 +11,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autocl.data.draw import IntArray, Source, TaskDraw
-from autocl.data.stream_config import RandomShapes
+from autocl.data.draw import ClassIndex, IntArray, TaskDraw
+from autocl.data.stream_config import RandomStreamConfig
 
 
-def plan_sets(rng: np.random.Generator, config: RandomShapes, n_sets: int) -> IntArray:
+def plan_sets(rng: np.random.Generator, config: RandomStreamConfig, step: int, n_sets: int) -> IntArray:
     """The sets that this step draws from, increasing."""
+    del step  # no order to keep: every step draws its sets afresh
     return np.sort(rng.permutation(n_sets)[: config.sets_per_step])
 
 
 def draw_streams(
     rng: np.random.Generator,
-    config: RandomShapes,
+    config: RandomStreamConfig,
     used: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> list[TaskDraw]:
     """Draw shape, classes, labels and images of B streams.
@@ -68,7 +69,7 @@ def draw_streams(
     return tasks
 
 
-def _draw_lengths(rng: np.random.Generator, config: RandomShapes) -> IntArray:
+def _draw_lengths(rng: np.random.Generator, config: RandomStreamConfig) -> IntArray:
     """Demos of each task, [M]: a plan with `ways` classes of `shots` demos in each task would fit."""
     M = int(rng.integers(1, config.max_tasks + 1))
     lengths, left = np.empty(M, np.int64), config.n_outputs
@@ -81,7 +82,7 @@ def _draw_lengths(rng: np.random.Generator, config: RandomShapes) -> IntArray:
 
 
 def _draw_slots(
-    rng: np.random.Generator, config: RandomShapes, lengths: IntArray, streams: int
+    rng: np.random.Generator, config: RandomStreamConfig, lengths: IntArray, streams: int
 ) -> tuple[IntArray, IntArray]:
     """Slots of all demos [B, L], task by task and class by class; and the task that adds each slot [B, J]."""
     J, W = config.n_outputs, config.max_ways
@@ -107,7 +108,9 @@ def _draw_slots(
     return np.concatenate(parts, axis=1), origin
 
 
-def _draw_shots(rng: np.random.Generator, config: RandomShapes, ways: IntArray, length: int) -> IntArray:
+def _draw_shots(
+    rng: np.random.Generator, config: RandomStreamConfig, ways: IntArray, length: int
+) -> IntArray:
     """Demos of each class of a task, [B, W]: 1 to max_shots for the first `ways`, 0 for others, sum = length.
 
     Every class has max_shots - 1 tickets beside its sure demo, and the task's demos are drawn among the
@@ -135,9 +138,9 @@ def _arrange(rng: np.random.Generator, slots: IntArray, lengths: IntArray, inter
 
 def _draw_images(
     rng: np.random.Generator,
-    config: RandomShapes,
+    config: RandomStreamConfig,
     used: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     origin: IntArray,
     n_tasks: int,
 ) -> IntArray:
@@ -155,7 +158,7 @@ def _draw_images(
     return images
 
 
-def _draw_labels(rng: np.random.Generator, config: RandomShapes, streams: int) -> IntArray:
+def _draw_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
     """How many labels the classes of each stream have between them, [B, 1]."""
     if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
         return np.full((streams, 1), config.n_outputs)

@@ -1,4 +1,4 @@
-"""Streams of one shape, as `StreamConfig` describes them: M tasks of N ways and K shots.
+"""Regular streams, as `StreamConfig` describes them: M tasks of N ways and K shots.
 
 Shape legend: B = streams, M = tasks, N = ways, K = shots, Q = queries of a task.
 """
@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import IntArray, Source, TaskDraw, permutations
+from autocl.data.draw import ClassIndex, IntArray, TaskDraw, permutations
 from autocl.data.stream_config import StreamConfig
 
 
 def plan_sets(rng: np.random.Generator, config: StreamConfig, step: int, n_sets: int) -> IntArray:
     """The set of each task of this step, [M]; M is drawn here where the configuration leaves it open."""
     tasks = config.tasks
-    if config.fewest_tasks is not None:
-        tasks = int(rng.integers(config.fewest_tasks, config.tasks + 1))
+    if config.min_tasks is not None:
+        tasks = int(rng.integers(config.min_tasks, config.tasks + 1))
     turn = np.arange(tasks)
     if config.order == "mixture":
         return rng.integers(n_sets, size=tasks)
@@ -30,7 +30,7 @@ def draw_streams(
     rng: np.random.Generator,
     config: StreamConfig,
     order: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> list[TaskDraw]:
     """Draw classes, labels and images of B streams.
@@ -45,10 +45,10 @@ def draw_streams(
     Returns:
         The M tasks.
     """
-    config = replace(config, tasks=len(order), fewest_tasks=None)
-    if config.fewest_shots is not None:
-        shots = int(rng.integers(config.fewest_shots, config.shots + 1))
-        config = replace(config, shots=shots, fewest_shots=None)
+    config = replace(config, tasks=len(order), min_tasks=None)
+    if config.min_shots is not None:
+        shots = int(rng.integers(config.min_shots, config.shots + 1))
+        config = replace(config, shots=shots, min_shots=None)
     N, K, Q = config.ways, config.shots, config.queries
     classes = _draw_classes(rng, config, order, sources, streams)
     labels = _draw_labels(rng, config, streams)
@@ -81,7 +81,7 @@ def _draw_classes(
     rng: np.random.Generator,
     config: StreamConfig,
     order: IntArray,
-    sources: Mapping[int, Source],
+    sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> IntArray:
     """Class numbers within each task's source, [B, M, N]."""
