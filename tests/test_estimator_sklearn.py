@@ -64,7 +64,8 @@ def test_images_and_lists_go_through_cross_validation():
 def test_grid_search_over_learners():
     X, y = digits(30)
     other = str(small(RIDGE, seed=1).save_pretrained(FOLDER / "other.safetensors"))
-    search = GridSearchCV(ContinualClassifier(image_shape=(8, 8)), {"learner": [LEARNER, other]}, cv=2).fit(X, y)
+    clf = ContinualClassifier(image_shape=(8, 8))
+    search = GridSearchCV(clf, {"learner": [LEARNER, other]}, cv=2).fit(X, y)
     assert search.best_params_["learner"] in (LEARNER, other)
     assert search.best_estimator_.n_seen_ == 30
 

@@ -24,6 +24,8 @@ from autocl.typed_json import MAX_CHARS
 
 SEAL = "sha256"
 """Metadata: hex digits of the SHA-256 over the rest of the metadata and the tensors."""
+UNSEALED, SEALED = "autocl", "autocl 2"
+"""Metadata: the format of 0.1 without that entry, and the one with it. No single bit makes one the other."""
 DRAFT = ".tmp"
 """How names of files end that are still being written: .NAME.RANDOM.tmp."""
 
@@ -122,7 +124,7 @@ def _write_bytes(path: str | Path, data: bytes) -> None:
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
     """Write tensors with metadata and a SHA-256 of both. `meta["kind"]` says what the file is."""
     kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    meta = {**meta, "format": "autocl"}
+    meta = {**meta, "format": SEALED}
     for name, text in meta.items():
         if len(text) > MAX_CHARS:
             raise FileError(
@@ -150,8 +152,9 @@ def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dic
         raise
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
         raise FileError(f"{path}: damaged, truncated or not a safetensors file ({error})") from error
-    if SEAL in meta and meta.pop(SEAL) != seal(tensors, meta):
+    if meta["format"] == SEALED and meta.pop(SEAL, "") != seal(tensors, meta):
         raise FileError(f"{path}: damaged: its content does not have the SHA-256 it was written with")
+    del meta["format"]
     return tensors, meta
 
 
@@ -208,7 +211,7 @@ def check_tensors(where: str | Path, tensors: Mapping[str, Tensor], wanted: Mapp
 
 
 def _check_kind(path: Path, meta: Mapping[str, str], kind: str) -> None:
-    if meta.get("format") != "autocl" or meta.get("kind") != kind:
-        ours = meta.get("format") == "autocl"
+    ours = meta.get("format") in (UNSEALED, SEALED)
+    if not ours or meta.get("kind") != kind:
         found = f"an autocl {meta.get('kind', 'file of no kind')}" if ours else "not written by autocl"
         raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")

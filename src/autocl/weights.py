@@ -5,13 +5,13 @@ and its shapes are compared with those of the tensors that are really there.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from autocl.errors import FileError, InputError
@@ -37,9 +37,7 @@ def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M])
         raise FileError(f"{path}: lacks its configuration")
     config = parse_json(meta["config"], dict[str, Any], where=f"{path}, config")
     try:
-        with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
-            plan = build(config)
-        check_tensors(path, tensors, plan.state_dict())
+        check_plan(path, tensors, lambda: build(config))
         module = build(config)
         module.load_state_dict(tensors)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -47,6 +45,19 @@ def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M])
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
     return module.eval()
+
+
+def check_plan(where: str | Path, tensors: Mapping[str, Tensor], build: Callable[[], nn.Module]) -> None:
+    """Refuse tensors that are not the finite weights of the module that `build` makes, before it is made.
+
+    Args:
+        where: the file, for messages.
+        tensors: what it holds.
+        build: makes the module; called on the meta device.
+    """
+    with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
+        plan = build()
+    check_tensors(where, tensors, plan.state_dict())
 
 
 @contextmanager

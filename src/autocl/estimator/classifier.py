@@ -256,7 +256,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         """Go back (or forth) to a snapshot of this classifier or of one with the same learner."""
         with self._writing():
             learner = self._learner if self.__sklearn_is_fitted__() else self._find()
-            if not fitting(memory, learner.initial_state()):
+            if not fitting(memory, learner):
                 raise InputError(
                     "this snapshot was taken with another learner: roll back to one of this one's"
                 )
@@ -381,11 +381,12 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         if self.device is None:
             return learner
         try:
-            device = torch.ones((), device=self.device).device
+            trial = torch.ones((), device=self.device)
+            trial.item()  # the meta device has no numbers
         except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
-        return (copy.deepcopy(learner) if learner is self.learner else learner).to(device)
+        return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
 
     def _known(self) -> Memory:
         memory: Memory | None = self.__dict__.get("_memory")

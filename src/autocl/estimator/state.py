@@ -198,11 +198,12 @@ def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
             raise FileError(f"{where}: damaged: the latest demo belongs to no class")
 
 
-def fitting(memory: Memory, initial: LearnerState) -> bool:
+def fitting(memory: Memory, learner: Learner) -> bool:
     """Whether every member has the names, shapes and types of a learner's initial state, and is finite."""
+    initial = learner.initial_state().tensors
     try:
         for state in memory.members:
-            check_tensors("snapshot", state.tensors, initial.tensors)
+            check_tensors("snapshot", state.tensors, initial)
     except FileError:
         return False
     return bool(memory.members)
