@@ -17,8 +17,8 @@ Mutate = Callable[[bytes, Rng], bytes]
 
 NASTY: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 3, 7, 10**5, 10**7, 2**31, 2**63, 10**30, -(10**30), 0.5, -0.5, 1e308,
-    1e-300, "", "a", "\0", "\ud800", "x" * 5000, "../../etc/passwd", "/dev/zero", "<script>", "[/bold]", "NaN",
-    [], [None], [[]], [0] * 1000, {}, {"a": None}, {"tuple": []}, {"tuple": None}, {"bytes": "!"}, {"date": "x"},
+    "", "a", "\0", "\ud800", "x" * 5000, "../../etc/passwd", "/dev/zero", "<script>", "[/bold]", "NaN",
+    [], [None], [[]], [0] * 1000, {}, {"a": None}, {"tuple": []}, {"tuple": None}, {"bytes": "!"},
 )  # fmt: skip
 
 

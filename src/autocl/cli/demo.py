@@ -1,5 +1,6 @@
 """`autocl demo` from the command line."""
 
+import html
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ def _colophon(last: Sequence[Standing], seconds: float) -> str:
     costs = []
     for standing in last:
         name, cost = standing.contestant.name, standing.contestant.method.cost()
-        costs.append(f"{name}: {cost.gradient_steps} gradient steps, {cost.state_bytes:,} bytes kept")
+        costs.append(f"{html.escape(name)}: {cost.gradient_steps} gradient steps, {cost.state_bytes:,} bytes kept")
     return (
         f"<p>autocl {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads; the contest "
         f"took {seconds:.0f} s. {'; '.join(costs)}.</p><p>On your own images:</p>"
