@@ -136,8 +136,8 @@ _HOW_TO_READ = (
 def _colophon(last: Sequence[Standing], seconds: float) -> str:
     costs = []
     for standing in last:
-        name, cost = standing.contestant.name, standing.contestant.method.cost()
-        costs.append(f"{html.escape(name)}: {cost.gradient_steps} gradient steps, {cost.state_bytes:,} bytes kept")
+        name, cost = html.escape(standing.contestant.name), standing.contestant.method.cost()
+        costs.append(f"{name}: {cost.gradient_steps} gradient steps, {cost.state_bytes:,} bytes kept")
     return (
         f"<p>autocl {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads; the contest "
         f"took {seconds:.0f} s. {'; '.join(costs)}.</p><p>On your own images:</p>"

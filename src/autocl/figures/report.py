@@ -135,8 +135,8 @@ def _matrix(outcome: Outcome) -> str:
     return (
         f"<figure>{_heat(matrix, outcome.tasks)}"
         f"<figcaption><b>{escape(outcome.subject)}, {escape(outcome.setting)}</b><br>{escape(found)}<br>"
-        f"{escape(str(outcome.identity['runs']))} runs, fingerprint {escape(str(outcome.identity['fingerprint']))}"
-        "</figcaption></figure>"
+        + escape(f"{outcome.identity['runs']} runs, fingerprint {outcome.identity['fingerprint']}")
+        + "</figcaption></figure>"
     )
 
 
@@ -204,8 +204,8 @@ def _learners(files: Sequence[Path]) -> str:
             )
         parts.append(
             f"<h3>{escape(about['subject'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
-            f"learning acceleration after {escape(str(about['few_demos']))} demos {speed.mean:+.1f} ± {speed.std:.1f} "
-            f"points.</p>"
+            f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± "
+            f"{speed.std:.1f} points.</p>"
             f"<div class=grid>{''.join(figures)}</div>"
         )
     return "".join(parts)

@@ -10,10 +10,12 @@ from typing import Any
 
 import numba
 
+Kernel = Callable[..., Any]
+
 _warned: set[str] = set()
 
 
-def njit(**options: Any) -> Callable[[Callable[..., None]], Any]:
+def njit(**options: Any) -> Callable[[Kernel], Kernel]:
     """`numba.njit(cache=True, …)` that does without the cache when it has to.
 
     Example:
@@ -24,15 +26,17 @@ def njit(**options: Any) -> Callable[[Callable[..., None]], Any]:
         3
     """
 
-    def compiled(function: Callable[..., None]) -> Any:
+    def compiled(function: Kernel) -> Kernel:
         try:
-            dispatcher = numba.njit(cache=True, **options)(function)
+            dispatcher: Any = numba.njit(cache=True, **options)(function)
         except (RuntimeError, OSError) as error:  # numba's "no locator available"
             _warn("cannot keep compiled kernels", error)
-            return numba.njit(**options)(function)
+            plain: Kernel = numba.njit(**options)(function)
+            return plain
         # There is no public way to hear of failures; tests/ops/test_jit.py notices if this one changes.
         dispatcher._cache = _ForgivingCache(dispatcher._cache)
-        return dispatcher
+        kernel: Kernel = dispatcher
+        return kernel
 
     return compiled
 
