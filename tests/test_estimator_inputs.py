@@ -89,7 +89,7 @@ def test_pictures_may_differ_in_size_and_mode():
 def test_vectors_are_images_row_by_row():
     x = gray()
     clf = ContinualClassifier(small()).fit(x, [0, 1, 0, 1])
-    flat = ContinualClassifier(small()).fit(x.reshape(4, -1), [0, 1, 0, 1])
+    flat = ContinualClassifier(small(), image_shape=(20, 20)).fit(x.reshape(4, -1), [0, 1, 0, 1])
     assert np.array_equal(flat.predict_proba(x.reshape(4, -1)), clf.predict_proba(x))
     assert flat.n_features_in_ == 400
 

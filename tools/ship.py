@@ -41,6 +41,8 @@ PURPOSE = {
     "quick": "Drawn glyphs, two tasks; small enough that the demo can train it live.",
 }
 
+RESEARCH_ONLY = {"mini_imagenet", "tiny_imagenet", "svhn"}
+"""Image sets whose terms forbid commercial use (`autocl data list`)."""
 PROMPTED = {
     "everyday": "A test table of the stage before showed that it was poor where classes share\n"
     "labels; the remedy was chosen on validation classes (docs/notebook.md), and so was the checkpoint."
@@ -109,7 +111,7 @@ def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO
 {parameters:,} parameters, {c.n_classes} outputs, input {c.height}×{c.width}×{c.channels}, state
 {learner.initial_state().nbytes / 1000:.0f} KB, mixer `{c.mixer}`, read-out `{c.readout}`, fingerprint
 `{learner.fingerprint()}`.
-Licence: MIT for the weights; the image sets have their own (`autocl data list`).
+{_licence(record)}
 
 ## How it was made
 Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {recipe["steps"]} steps of
@@ -157,6 +159,17 @@ def _data(recipe: Recipe) -> list[dict[str, Any]]:
         return {"set": name, "classes": images.n_classes, "hash": images.hash[:16]}
 
     return [describe(images) for pair in sets_of(recipe) for images in pair]
+
+
+def _licence(record: dict[str, Any]) -> str:
+    """What may be done with the weights, as far as that can be said."""
+    restricted = sorted({d["set"].split("/")[0] for d in record["data"]} & RESEARCH_ONLY)
+    if not restricted:
+        return "Licence: MIT, as are the images it was meta-trained on."
+    return (
+        f"Licence: MIT as far as it is ours to give. It was meta-trained on {' and '.join(restricted)},\n"
+        "whose terms allow non-commercial research and education only: see LICENCES.md beside this card."
+    )
 
 
 def _start(recipe: Recipe) -> dict[str, str] | None:

@@ -1,5 +1,6 @@
 """The contest over digits, and the sections of the page that tell it."""
 
+import html
 import time
 from collections.abc import Mapping, Sequence
 
@@ -90,7 +91,7 @@ _HOW_TO_READ = (
 def _colophon(last: Sequence[Standing], seconds: float) -> str:
     costs = []
     for standing in last:
-        name, cost = standing.contestant.name, standing.contestant.method.cost()
+        name, cost = html.escape(standing.contestant.name), standing.contestant.method.cost()
         costs.append(f"{name}: {cost.gradient_steps} gradient steps, {cost.state_bytes:,} bytes kept")
     return (
         f"<p>autocl {__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads; the contest "

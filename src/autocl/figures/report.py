@@ -15,6 +15,7 @@ from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.protocols.emergence import Emergence
 from autocl.evaluation.statistics import metrics, summarise
+from autocl.evaluation.subject import check_name
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, marked, numbered
 from autocl.figures.emergence import plot_emergence
 from autocl.figures.matrix import CROWDED
@@ -134,8 +135,8 @@ def _matrix(outcome: Outcome) -> str:
     return (
         f"<figure>{_heat(matrix, outcome.tasks)}"
         f"<figcaption><b>{escape(outcome.subject)}, {escape(outcome.setting)}</b><br>{escape(found)}<br>"
-        f"{outcome.identity['runs']} runs, fingerprint {escape(str(outcome.identity['fingerprint']))}"
-        "</figcaption></figure>"
+        + escape(f"{outcome.identity['runs']} runs, fingerprint {outcome.identity['fingerprint']}")
+        + "</figcaption></figure>"
     )
 
 
@@ -194,17 +195,17 @@ def _learners(files: Sequence[Path]) -> str:
         gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
         figures = []
         for name in about["pictures"]:
-            kind = name.split(".")[-1]
+            kind = "gif" if name.endswith(".gif") else "png"
             caption = captions[name.split(".")[0].split("-")[0]]
-            source = inline((file.parent / name).read_bytes(), kind)
+            source = inline((file.parent / check_name(name)).read_bytes(), kind)
             figures.append(
                 f'<figure><img src="{source}" alt="{escape(caption)}">'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         parts.append(
             f"<h3>{escape(about['subject'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
-            f"learning acceleration after {about['few_demos']} demos {speed.mean:+.1f} ± {speed.std:.1f} "
-            f"points.</p>"
+            f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± "
+            f"{speed.std:.1f} points.</p>"
             f"<div class=grid>{''.join(figures)}</div>"
         )
     return "".join(parts)

@@ -9,20 +9,24 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.encoders import build_encoder
-from autocl.errors import FileError, InputError
-from autocl.files import read_tensors, write_tensors
+from autocl.errors import InputError
+from autocl.files import write_tensors
 from autocl.layers import Layer, build_body, build_readout
 from autocl.learner.config import LearnerConfig, config_from_dict
 from autocl.learner.state import LearnerState
+from autocl.weights import load_weights
 
 FILE_NAME = "learner.safetensors"
+MAX_STATE = 2**29
+MAX_PIXELS = 2**24
+"""What a learner from a file may need at most: bytes for each stream, numbers for each image."""
 
 
 class Learner(nn.Module):
@@ -175,15 +179,7 @@ class Learner(nn.Module):
         """Read a learner from a file or folder that `save_pretrained` wrote. It comes in evaluation mode."""
         path = Path(path)
         file = path / FILE_NAME if path.is_dir() else path
-        tensors, meta = read_tensors(file, kind="learner")
-        try:
-            learner = Learner(config_from_dict(json.loads(meta["config"])))
-            learner.load_state_dict(tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            # torch says what is missing in its second line
-            reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-            raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
-        return learner.eval()
+        return load_weights(file, kind="learner", build=_from_config)
 
     def _show(self, f: Tensor, y: Tensor, state: LearnerState, depth: int) -> tuple[Tensor, LearnerState]:
         """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state."""
@@ -234,3 +230,14 @@ class Learner(nn.Module):
                 f"labels must lie in 0..{self.config.n_classes - 1} for this learner, got "
                 f"{int(y.min())}..{int(y.max())}; use a learner with more classes, or with_classes(n)"
             )
+
+
+def _from_config(values: dict[str, Any]) -> Learner:
+    """A learner of a configuration from a file, unless it would need absurd amounts of memory when used."""
+    learner = Learner(config_from_dict(values))
+    c, state = learner.config, learner.initial_state().nbytes
+    if state > MAX_STATE or c.channels * c.height * c.width > MAX_PIXELS:
+        raise InputError(
+            f"images of {c.channels}×{c.height}×{c.width} or a state of {state:,} bytes: too large for a file"
+        )
+    return learner

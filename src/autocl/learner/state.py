@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from autocl.errors import FileError, InputError
-from autocl.files import read_tensors, write_tensors
+from autocl.files import check_tensors, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from autocl.learner.fast import Learner
@@ -36,7 +36,8 @@ class LearnerState:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-        if len({len(t) for t in self.tensors.values()}) > 1:
+        batches = {t.shape[:1] for t in self.tensors.values()}
+        if len(batches) > 1 or torch.Size([]) in batches:
             shapes = {name: list(t.shape) for name, t in self.tensors.items()}
             raise InputError(f"the tensors of a state must agree on the batch, got {shapes}")
 
@@ -113,9 +114,11 @@ class LearnerState:
                 f"{path}: this state belongs to learner {meta.get('learner')}, not to {mine}: a state means "
                 "nothing to other weights. Load it with the learner that made it"
             )
-        want = learner.initial_state(1).tensors
-        if tensors.keys() != want.keys():
-            raise FileError(f"{path}: holds {sorted(tensors)}, but this learner's state has {sorted(want)}")
+        batch = max((len(t) for t in tensors.values() if t.dim()), default=0)
+        if not batch:
+            raise FileError(f"{path}: a state of no streams")
+        want = {n: t.expand(batch, *t.shape[1:]) for n, t in learner.initial_state(1).tensors.items()}
+        check_tensors(path, tensors, want)
         return LearnerState(tensors)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LearnerState":

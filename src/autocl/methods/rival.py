@@ -7,19 +7,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from autocl.encoders import Encoder, EncoderConfig, build_encoder
-from autocl.errors import FileError, InputError
-from autocl.files import read_tensors, write_tensors
+from autocl.errors import InputError
+from autocl.files import write_tensors
 from autocl.methods.embedding import fingerprint_of
 from autocl.methods.nearest_mean import MeanReadout
 from autocl.methods.normal_gamma import NormalGamma
 from autocl.methods.online_head import OnlineHead
 from autocl.methods.readout import Readout
+from autocl.weights import load_weights
 
 ReadoutKind = Literal["means", "normal-gamma", "normal-gamma-map", "online"]
 
@@ -107,15 +108,11 @@ class Rival(nn.Module):
     @staticmethod
     def load(path: str | Path) -> "Rival":
         """Read what `save` wrote, in evaluation mode."""
-        tensors, meta = read_tensors(path, kind="rival")
-        try:
-            values = json.loads(meta["config"])
-            rival = Rival(RivalConfig(**{**values, "encoder": EncoderConfig(**values["encoder"])}))
-            rival.load_state_dict(tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
-        return rival.eval()
+
+        def build(values: dict[str, Any]) -> Rival:
+            return Rival(RivalConfig(**{**values, "encoder": EncoderConfig(**values["encoder"])}))
+
+        return load_weights(Path(path), kind="rival", build=build)
 
     def _readout(self) -> Readout:
         features = self.encoder.n_features
