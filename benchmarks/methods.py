@@ -18,8 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autocl.methods.online_head import OnlineHead
-from autocl.methods.stack import MLPStack
+from autocl.baselines.online_head import OnlineHead
+from autocl.baselines.mlp import BatchedMLP
 
 RUNS, BATCH, SIZES = 10, 128, (1024, 400, 400, 2)
 
@@ -53,7 +53,7 @@ def obvious_step(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
 
 
 def stacked_step(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
-    stack = MLPStack(SIZES, seeds=range(RUNS))
+    stack = BatchedMLP(SIZES, seeds=range(RUNS))
     parameter = nn.Parameter(stack.flat)
     stack.flat = parameter.data
     adam = torch.optim.Adam([parameter], fused=True)
@@ -85,7 +85,7 @@ def obvious_fisher(x: torch.Tensor) -> Callable[[], list[torch.Tensor]]:
 
 
 def stacked_fisher(x: torch.Tensor) -> Callable[[], torch.Tensor]:
-    stack = MLPStack(SIZES, seeds=[0])
+    stack = BatchedMLP(SIZES, seeds=[0])
 
     def fisher() -> torch.Tensor:
         activity = stack.forward(x[None])

@@ -13,7 +13,7 @@ from autocl.cli import demo as commands
 from autocl.demo import contest, live
 from autocl.demo.mistakes import mistakes
 from autocl.evaluation.harness import take_through
-from autocl.methods.incontext import InContext
+from autocl.baselines.incontext import InContext
 from autocl.recipes import get_recipe
 from small_learners import GRAY, small
 

@@ -21,7 +21,7 @@ from autocl.evaluation.outcome import read_all
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.table import markdown
 from autocl.files import read_tensors, write_json, write_text
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import learner_file
 from autocl.training import checkpoint
 from autocl.training.log import read_log

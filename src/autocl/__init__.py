@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from autocl.errors import AutoclError
     from autocl.estimator.classifier import ContinualClassifier
     from autocl.learner.config import LearnerConfig
-    from autocl.learner.fast import Learner
+    from autocl.learner import Learner
     from autocl.learner.state import LearnerState
 
 __all__ = [

@@ -18,8 +18,8 @@ from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
-from autocl.methods.base import method_names
-from autocl.methods.rival import Rival, RivalConfig
+from autocl.baselines.base import method_names
+from autocl.baselines.rival import Rival, RivalConfig
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from autocl.data.fixed import FixedStream
 from autocl.data.split import split_omniglot, split_stream
 from autocl.errors import InputError
 from autocl.evaluation.harness import ask_about, take_through
-from autocl.methods.base import StreamInfo
-from autocl.methods.embedding import Embedding
-from autocl.methods.incontext import InContext
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.embedding import Embedding
+from autocl.baselines.incontext import InContext
 
 
 def streams(scenario: str, runs: int = 2, tasks: int = 3) -> list[FixedStream]:

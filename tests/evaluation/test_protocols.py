@@ -14,7 +14,7 @@ from autocl.evaluation.paper import TABLES
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.subject import SetRef, Subject, Training, learner_subject
-from autocl.methods.base import Method
+from autocl.baselines.base import Method
 
 QUICK = Options(quick=True)
 ALL = list(PROTOCOLS)

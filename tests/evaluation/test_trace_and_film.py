@@ -14,7 +14,7 @@ from autocl.evaluation.harness import take_through
 from autocl.evaluation.protocols.emergence import read_emergence
 from autocl.evaluation.protocols.weights import record_film
 from autocl.evaluation.trace import trace
-from autocl.methods.incontext import InContext
+from autocl.baselines.incontext import InContext
 from autocl.ops.srwm.naive import step
 
 SETS = coded_set("mnist", "train"), coded_set("mnist", "test")

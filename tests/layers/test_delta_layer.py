@@ -4,7 +4,7 @@ import torch
 from autocl.errors import AutoclError
 from autocl.layers.delta import DeltaLayer
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 
 
 @pytest.mark.parametrize("additive", [False, True], ids=["delta", "additive"])

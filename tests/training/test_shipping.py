@@ -6,7 +6,7 @@ from pathlib import Path
 from tiny import tiny
 from tools.ship import ship, write_card
 
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.training.trainer import train
 
 

@@ -16,7 +16,7 @@ from autocl import zoo
 from autocl.data.stream_config import RandomShapes
 from autocl.errors import FileError, InputError, TrainingError
 from autocl.files import read_tensors, write_tensors
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.training import checkpoint, parallel, trainer
 from autocl.training import step as step_module

@@ -20,7 +20,7 @@ from autocl.evaluation.protocols.emergence import read_emergence
 from autocl.evaluation.subject import Subject, method_subject, open_learner
 from autocl.evaluation.table import rich_table
 from autocl.files import write_atomic, write_json
-from autocl.methods.base import Diet, method_names
+from autocl.baselines.base import Diet, method_names, needs_of
 
 FIGURES = ("emergence", "weights")
 WIDE = 120
@@ -41,7 +41,6 @@ def bench(
     quick: bool = False,
     diet: Diet | None = None,
     embedding: str | None = None,
-    rivals: Path | None = None,
     vectors: Path | None = None,
     row: str | None = None,
     out: Path | None = None,
@@ -66,8 +65,6 @@ def bench(
         quick: a rough look with few runs and queries.
         diet: what --method is fed of each task: all training images (full) or the learner's demos.
         embedding: the learner whose encoder methods on frozen features use; default: the first --learner.
-        rivals: folder with meta-trained rivals, NAME.safetensors or the run of `autocl train NAME` in NAME;
-            default: those that ship.
         vectors: folder with feature vectors of the image sets, for learners over frozen features (vit).
         row: the paper's row to compare with; default: by the learner's recipe.
         out: folder of results; default: results, or results-quick with --quick.
@@ -84,7 +81,7 @@ def bench(
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
     learners = [open_learner(name, vectors=vectors) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    subjects = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=console.print)
+    subjects = learners + find_methods(method, diet=diet, encoder=encoder, say=console.print)
     if not subjects and not run:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
@@ -171,7 +168,6 @@ def find_methods(
     *,
     diet: Diet | None = None,
     encoder: Subject | None = None,
-    rivals: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Subject]:
     """Methods by name; "all" means all that can be made from what was given, and says which cannot.
@@ -180,37 +176,21 @@ def find_methods(
         names: as in the registry, or "all".
         diet: what they are fed; default: each its own.
         encoder: the learner whose encoder and images methods on frozen features use.
-        rivals: folder with meta-trained rivals.
         say: is told what is left out.
     """
     subjects = []
     for name in method_names() if "all" in names else names:
-        common: dict[str, Any] = {} if diet is None else {"diet": diet}
-        tries: list[dict[str, Any]] = [{}]
-        if encoder is not None:
-            tries.append(
-                {"embedding": encoder.embedding, "load_set": encoder.load, "features_of": encoder.name}
-            )
-        if file := _rival_file(name, rivals):
-            tries = [{"rival": file}]
-        reasons: list[InputError] = []
-        for extra in tries:
-            try:
-                subjects.append(method_subject(name, **common, **extra))
-                break
-            except InputError as error:
-                reasons.append(error)
-        else:
-            if "all" not in names:
-                raise reasons[0]
-            say(f"without {name}: {reasons[0]}")
+        options: dict[str, Any] = {} if diet is None else {"diet": diet}
+        if "encoder" in needs_of(name):
+            if encoder is None and "all" in names:
+                say(f"without {name}: it stands on a learner's encoder, give one with --embedding NAME")
+                continue
+            if encoder is not None:
+                options |= {
+                    "embedding": encoder.embedding, "load_set": encoder.load, "features_of": encoder.name
+                }  # fmt: skip
+        subjects.append(method_subject(name, **options))
     return subjects
-
-
-def _rival_file(name: str, folder: Path | None) -> Path | None:
-    """What a folder of rivals holds for a method."""
-    places = [] if folder is None else [folder / f"{name}.safetensors", folder / name / "best.safetensors"]
-    return next((place for place in places if place.is_file()), None)
 
 
 def _pictures(learners: Sequence[Subject], out: Path, say: Callable[[str], None]) -> None:

@@ -1,31 +1,26 @@
 """`autocl train`: from the command line to a run."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import tyro
 
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
-from autocl.recipes.rivals import RIVALS
-from autocl.training.dry_run import dry_run, dry_run_rival
+from autocl.training.dry_run import dry_run
 from autocl.training.interrupt import InterruptedRunError
 from autocl.training.recipe import Recipe, read_recipe
-from autocl.training.rival_recipe import RivalRecipe, read_rival_recipe
-from autocl.training.rivals import train_rival
 from autocl.training.trainer import train
 
 HELP = """usage: autocl train RECIPE [--out DIR] [--device cpu|cuda] [--dry-run] [any field of the recipe]
-       autocl train --resume DIR
+       autocl train --resume DIR [--optimiser.lr RATE] [--optimiser.clip NORM]
 
-Meta-train a continual learner or a rival. DIR/best.safetensors is the best by validation, DIR/log.jsonl the
-log. Ctrl-C saves and stops; --resume continues bit for bit.
+Meta-train a continual learner. DIR/best.safetensors is the best by validation, DIR/log.jsonl the log. Ctrl-C
+saves and stops; --resume continues bit for bit, after a divergence with a lower rate.
 
 recipes:
 {recipes}
-rivals, to compare with:
-{rivals}
 
 examples:
   autocl train quick                                    drawn glyphs, no download, minutes on two cores
@@ -34,7 +29,8 @@ examples:
   autocl train paper_split_domain --init-from runs/two/best.safetensors
   autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
   autocl train fast_two_task --dry-run                  the resolved recipe, size, memory and time
-  autocl train gemcl --out rivals/gemcl                 for autocl bench TABLE --method gemcl --rivals rivals
+  autocl train two-task                                 both stages of a learner that ships, from nothing
+  autocl train gemcl                                    a meta-learned baseline, trained in the same way
   torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two        four GPUs of one machine
   torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m autocl train …
 """
@@ -43,11 +39,8 @@ examples:
 def help_text() -> str:
     """What `autocl train --help` prints."""
     width = max(map(len, RECIPES)) + 2
-
-    def listed(functions: Mapping[str, Callable[[], object]]) -> str:
-        return "\n".join(f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in functions.items())
-
-    return HELP.format(recipes=listed(RECIPES), rivals=listed(RIVALS))
+    lines = [f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in RECIPES.items()]
+    return HELP.format(recipes="\n".join(lines))
 
 
 def main(args: Sequence[str]) -> None:
@@ -68,42 +61,20 @@ def _main(args: Sequence[str]) -> None:
             raise InputError("--resume needs the folder of a run, e.g. autocl train --resume runs/quick")
         folder, rest = Path(args[1]), list(args[2:])
         device = _flag(rest, "--device") or "auto"
-        if rest:
-            raise InputError(
-                f"--resume continues {folder} with its own recipe and takes only --device, not {rest[0]!r}; "
-                "to change something start a new run with --init-from"
-            )
-        if rival := read_rival_recipe(folder):
-            _say_best("rival", train_rival(rival, folder, resume=True))
-        else:
-            _say_best("learner", train(read_recipe(folder), folder, resume=True, device=device))
+        _say_best(train(override(read_recipe(folder), rest), folder, resume=True, device=device))
         return
     name, rest = args[0], list(args[1:])
-    if name in RIVALS:
-        _train_rival(name, rest)
-        return
     out, device = _flag(rest, "--out"), _flag(rest, "--device") or "auto"
     dry = _switch(rest, "--dry-run")
     recipe = override(get_recipe(name), rest)
     if dry:
         dry_run(recipe, device)
         return
-    _say_best("learner", train(recipe, out or f"runs/{recipe.name}-seed{recipe.seed}", device=device))
+    _say_best(train(recipe, out or f"runs/{recipe.name}-seed{recipe.seed}", device=device))
 
 
-def _train_rival(name: str, args: list[str]) -> None:
-    out, dry = _flag(args, "--out"), _switch(args, "--dry-run")
-    prog = f"autocl train {name}"
-    config = (tyro.conf.AvoidSubcommands,)
-    recipe = tyro.cli(RivalRecipe, default=RIVALS[name](), args=args, prog=prog, config=config)
-    if dry:
-        dry_run_rival(recipe)
-        return
-    _say_best("rival", train_rival(recipe, out or f"runs/{name}-seed{recipe.seed}"))
-
-
-def _say_best(what: str, file: Path) -> None:
-    print(f"the best {what} by validation is {file}", file=sys.stderr)
+def _say_best(file: Path) -> None:
+    print(f"the best learner by validation is {file}", file=sys.stderr)
 
 
 def override(recipe: Recipe, args: Sequence[str]) -> Recipe:

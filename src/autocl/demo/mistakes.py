@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from autocl.data.fixed import FixedStream
-from autocl.methods.base import Method
+from autocl.baselines.base import Method
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from autocl.estimator.overflow import Overflow, make_room
 from autocl.estimator.preprocess import Form, ImageShape, to_input
 from autocl.estimator.report import Report, make_report
 from autocl.estimator.state import Memory, fitting, read_memory, write_memory
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.learner.state import LearnerState
 
@@ -170,7 +170,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def rollback(self, memory: Memory) -> Self:
         """Go back (or forth) to a snapshot of this classifier or of one with the same learner."""
-        if not fitting(memory, self._ready_learner().initial_state()):
+        if not fitting(memory, self._ready_learner()):
             raise InputError("this snapshot was taken with another learner: roll back to one of this one's")
         self._memory, self._learner = memory, self._ready_learner()
         self._form = getattr(self, "_form", {})
@@ -217,7 +217,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{path}: was learned with learner {saved.learner}, but {source} is {mine}: a state means "
                 "nothing to other weights. Pass the learner it was made with"
             )
-        if not fitting(saved.memory, clf._learner.initial_state()):
+        if not fitting(saved.memory, clf._learner):
             raise FileError(f"{path}: damaged: its state does not have the shape of its learner's")
         clf._memory = saved.memory
         if "vectors" in clf._form:

@@ -17,9 +17,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from autocl.estimator.overflow import scores
+from autocl.estimator.overflow import place_of, scores
 from autocl.estimator.state import Memory
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
 ENCODE_BLOCK = 32
@@ -30,7 +30,7 @@ ASK_BLOCK = 16
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
     """Features [n, F] of images [n, C, H, W]."""
-    device = learner.head.weight.device
+    device = learner.device
     parts = []
     with torch.inference_mode():
         for block in torch.split(x, ENCODE_BLOCK):
@@ -54,7 +54,6 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     Returns:
         The memory afterwards.
     """
-    N = learner.config.n_classes
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
     tested, right = memory.tested, memory.right
@@ -66,12 +65,12 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
                 right += int(_masked(answers, counts).argmax()) == output
-            at, place = divmod(output, N)
+            at, place = place_of(learner, output)
             y = torch.full((1, 1), place, device=f.device)
             new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
             counts[output] += 1
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
-    last = (f[-1].clone(), *divmod(outputs[-1], N))
+    last = (f[-1].clone(), *place_of(learner, outputs[-1]))
     return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
 
 

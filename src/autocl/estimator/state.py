@@ -14,6 +14,7 @@ from torch import Tensor
 
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
 Row = Mapping[str, float]
@@ -122,12 +123,9 @@ def read_memory(path: str | Path) -> Saved:
         raise FileError(f"{path}: not a classifier of this version of autocl ({error!r})") from error
 
 
-def fitting(memory: Memory, initial: LearnerState) -> bool:
-    """Whether every member has the names, shapes and types of a learner's initial state."""
-    want = {name: (t.shape, t.dtype) for name, t in initial.tensors.items()}
-    return bool(memory.members) and all(
-        {name: (t.shape, t.dtype) for name, t in state.tensors.items()} == want for state in memory.members
-    )
+def fitting(memory: Memory, learner: Learner) -> bool:
+    """Whether every member is a state of one stream of this learner."""
+    return bool(memory.members) and all(s.batch == 1 and learner.fits(s) for s in memory.members)
 
 
 def _plain(label: Hashable) -> Any:

@@ -14,7 +14,7 @@ from autocl.data.fixed import FixedStream, FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
 from autocl.matrix import TransferMatrix
-from autocl.methods.base import Cost, Method, StreamInfo
+from autocl.baselines.base import Cost, Method, StreamInfo
 
 
 @dataclass(frozen=True, kw_only=True)

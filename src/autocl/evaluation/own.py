@@ -11,9 +11,9 @@ from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.incontext import InContext
+from autocl.baselines.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

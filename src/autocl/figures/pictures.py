@@ -26,7 +26,7 @@ from autocl.figures.weights import (
     plot_weight_strip,
 )
 from autocl.files import write_atomic, write_json
-from autocl.methods.incontext import InContext
+from autocl.baselines.incontext import InContext
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3
@@ -86,7 +86,7 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
     traced = trace(subject.method, streams, every=EVERY, queries=QUERIES)
     pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(6.8, 3.2))}
     learner = subject.method.learner
-    if learner.config.mixer == "srwm":
+    if getattr(learner.config, "mixer", "") == "srwm":
         film = record_film(learner, streams[0], features=subject.method.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=5, pixels=5)
         for task in range(STRIPS):

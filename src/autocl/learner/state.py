@@ -16,7 +16,7 @@ from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
-    from autocl.learner.fast import Learner
+    from autocl.learner.base import Learner
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,8 @@ class LearnerState:
 
     def fork(self) -> "LearnerState":
         """An independent copy without gradient history, to try something and come back."""
-        return self._map(lambda t: t.detach().clone())
+        # In one piece: products with a transposed view round differently from those with what a file gives.
+        return self._map(lambda t: t.detach().clone(memory_format=torch.contiguous_format))
 
     def detach(self) -> "LearnerState":
         """The same values without gradient history."""
@@ -113,10 +114,12 @@ class LearnerState:
                 f"{path}: this state belongs to learner {meta.get('learner')}, not to {mine}: a state means "
                 "nothing to other weights. Load it with the learner that made it"
             )
-        want = learner.initial_state(1).tensors
-        if tensors.keys() != want.keys():
-            raise FileError(f"{path}: holds {sorted(tensors)}, but this learner's state has {sorted(want)}")
-        return LearnerState(tensors)
+        state = LearnerState(tensors)
+        if not learner.fits(state):
+            want = {name: list(t.shape) for name, t in learner.initial_state(1).tensors.items()}
+            have = {name: list(t.shape) for name, t in tensors.items()}
+            raise FileError(f"{path}: holds {have}, but this learner's state has {want}")
+        return state
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LearnerState":
         return LearnerState({name: change(t) for name, t in self.tensors.items()})
