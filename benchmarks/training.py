@@ -31,7 +31,7 @@ from autocl.ops.srwm.naive import step as srwm_step
 from autocl.recipes import get_recipe
 from autocl.training import parallel, run
 from autocl.training.recipe import Recipe
-from autocl.training.step import TrainingStep
+from autocl.training.loss import TrainingStep
 from autocl.training.trainer import train_step
 
 

@@ -81,7 +81,7 @@ def save(
         tensors |= {f"carried.{name}": t.detach() for name, t in carried.tensors.items()}
     meta = {"kind": "checkpoint", "progress": json.dumps(asdict(progress))}
     ready = {n: t.cpu().contiguous() for n, t in tensors.items()}
-    for name in (FILE_NAME, GOOD) if good else (FILE_NAME,):
+    for name in (GOOD, FILE_NAME) if good else (FILE_NAME,):
         write_tensors(folder / name, ready, meta)
 
 

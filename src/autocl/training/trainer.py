@@ -93,14 +93,14 @@ def train(
         raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
     stages = recipe.all_stages
     with parallel.ranks(device) as ranks, folders.locked(folder) if ranks.first else nullcontext():
-        if ranks.first:
-            write_json(folder / recipes.FILE_NAME, to_dict(recipe))
         start: Path | None = None
         for number, stage in enumerate(stages, 1):
-            last = number == len(stages)
-            place = folder if last else folder / f"stage{number}"
+            place = folder if number == len(stages) else folder / f"stage{number}"
             if not (resume and _finished(place)):
-                start = _train_stage(stage, place, ranks, start=start, resume=resume, save_every=save_every)
+                run = prepare(stage, place, ranks, resume=resume, start=start)
+                if ranks.first:
+                    _begin(run, {place: stage, folder: recipe}, resume=resume)
+                _train_stage(run, save_every=save_every)
             start = place / BEST
     return folder / BEST
 
@@ -110,21 +110,18 @@ def _finished(folder: Path) -> bool:
     return there and checkpoint.read_progress(folder).finished
 
 
-def _train_stage(
-    recipe: Recipe,
-    folder: Path,
-    ranks: parallel.Ranks,
-    *,
-    start: Path | None,
-    resume: bool,
-    save_every: float,
-) -> Path:
-    run = prepare(recipe, folder, ranks, resume=resume, start=start)
-    if ranks.first:
-        size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
-        # Weights and Adam's two moments, each checkpoint once and once more while it is replaced.
-        folders.check_space(folder, 3 * 3 * size)
-        folders.check_data(folder, [*run.train.sets, *run.val.sets], resume=resume)
+def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
+    """Check what can be checked before the first step, then write down what the run is."""
+    size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
+    # Weights and Adam's two moments: two checkpoints, and one that is being written.
+    folders.check_space(run.folder, 3 * 3 * size)
+    folders.check_data(run.folder, [*run.train.sets, *run.val.sets], resume=resume)
+    for place, recipe in records.items():
+        write_json(place / recipes.FILE_NAME, to_dict(recipe))
+
+
+def _train_stage(run: Run, *, save_every: float) -> None:
+    recipe, folder, ranks = run.recipe, run.folder, run.ranks
     at, place = run.progress, folder if ranks.first else None
     with (
         RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
@@ -147,7 +144,6 @@ def _train_stage(
                 f"rank {ranks.rank} of {ranks.world} cannot go on at step {run.progress.step}, most "
                 f"likely because another one died: {error}. Continue with --resume"
             ) from error
-    return folder / BEST
 
 
 def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None:
