@@ -9,13 +9,13 @@ import time
 import torch
 import tyro
 
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.fixed import FixedStream
 from autocl.data.split import split_stream
 from autocl.evaluation.harness import take_through
-from autocl.learner.config import LearnerConfig
 from autocl.learner import Learner
-from autocl.baselines.incontext import InContext
+from autocl.learner.config import LearnerConfig
 
 
 @torch.no_grad()

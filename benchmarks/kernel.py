@@ -11,6 +11,7 @@ import math
 from statistics import fmean
 
 import torch
+from autocl.readouts.ridge import orthogonal_normal
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -18,7 +19,6 @@ from torch.nn import functional as F
 
 from autocl.data import FixedStream, ImageSet, load, split_stream
 from autocl.data.stream_config import Scenario
-from autocl.layers.ridge import orthogonal_normal
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
+from autocl.readouts.online import OnlineHead
 from torch import nn
 from torch.nn import functional as F
 
-from autocl.baselines.online_head import OnlineHead
 from autocl.baselines.mlp import BatchedMLP
 
 RUNS, BATCH, SIZES = 10, 128, (1024, 400, 400, 2)
@@ -102,7 +102,7 @@ def obvious_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callab
     target = F.one_hot(y, OUTPUTS).to(f.dtype)
 
     def learn() -> None:
-        known = head.initial(STREAMS, FEATURES, OUTPUTS)
+        known = head.initial_state(STREAMS, OUTPUTS)
         w, b, v, c = (known[k] for k in ("first.weight", "first.bias", "last.weight", "last.bias"))
         for t in range(DEMOS):
             x = f[:, t : t + 1]
@@ -118,7 +118,7 @@ def obvious_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callab
 
 def kept_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
     def learn() -> None:
-        known = head.learn(head.initial(STREAMS, FEATURES, OUTPUTS), f, y)
+        known = head.learn(f, y, head.initial_state(STREAMS, OUTPUTS))
         (known["first.weight"].square().sum() + known["last.weight"].square().sum()).backward()
 
     return learn

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from autocl import zoo
+from autocl.baselines.incontext import InContext
 from autocl.cli import demo as commands
 from autocl.demo import contest, live
 from autocl.demo.mistakes import mistakes
 from autocl.evaluation.harness import take_through
-from autocl.baselines.incontext import InContext
 from autocl.recipes import get_recipe
 from small_learners import GRAY, small
 

@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from autocl.recipes.rivals import RIVALS
 
 from autocl import LearnerConfig, zoo
 from autocl.cli.main import COMMANDS
 from autocl.recipes import RECIPES
-from autocl.recipes.rivals import RIVALS
 from small_learners import small
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ from autocl.learner import Learner
 FOLDER = Path(__file__).parent / "golden"
 CLASSES, SHOTS, QUERIES = 10, 3, 2
 TOLERANCE = 1e-9
-"""Of logits up to about 60. Rounding in float64 stays below 1e-11; a change of one weight by 1e-6 does not."""
+"""Of logits up to about 60, which rounding in float64 changes by less than 1e-11."""
 
 
 def logits_of(learner: Learner) -> torch.Tensor:

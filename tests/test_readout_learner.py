@@ -72,7 +72,9 @@ def test_an_online_head_does_not_grow() -> None:
     with pytest.raises(InputError, match=r"labels must lie in 0\.\.2 for this learner, got 5"):
         learner.learn(x, y, learner.initial_state())
     more = learner.with_classes(6)
-    assert torch.equal(more.state_dict()["readout.last.weight"][:3], learner.state_dict()["readout.last.weight"])
+    assert torch.equal(
+        more.state_dict()["readout.last.weight"][:3], learner.state_dict()["readout.last.weight"]
+    )
     assert more.predict(x, more.learn(x, y, more.initial_state())).shape == (1, 12, 6)
 
 

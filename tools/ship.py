@@ -1,7 +1,7 @@
 """From a run to a shipped learner: its weights, and a card whose every number comes from a file.
 
-    python -m tools.ship RUN NAME      copy a run's best learner into the zoo and write its card
-    python -m tools.ship               write all cards anew, from results/
+python -m tools.ship RUN NAME      copy a run's best learner into the zoo and write its card
+python -m tools.ship               write all cards anew, from results/
 """
 
 import json
@@ -42,7 +42,7 @@ PURPOSE = {
     "gemcl": "GeMCL (Banayeeanzade et al. 2021): a Gaussian for each class under a meta-learned prior.",
     "gemcl-map": "GeMCL at the posterior's mode.",
     "oml": "OML (Javed & White 2019): a head that takes a gradient step for each demo.",
-    "oml-tuned": "OML with step size and passes tuned on held-out training images of MNIST, as the paper does.",
+    "oml-tuned": "OML, step size and passes tuned on held-out training images of MNIST as in the paper.",
     "anml": "ANML (Beaulieu et al. 2020): OML on features that a second network gates.",
 }
 
@@ -118,7 +118,7 @@ Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {rec
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on
 two cores at most, which other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`{name}.json` beside this card holds the whole recipe.{_again(name, recipe)}{_tuned(record)}{_design(name, recipe)}
+`{name}.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(name, record)}
 
 | step | validation accuracy (%) |
 |---|---|
@@ -217,10 +217,10 @@ def _tuned(record: dict[str, Any]) -> str:
     return f"\nThen `python -m tools.tune_oml` chose {chosen} on {tuning['tuned_on']}."
 
 
-def _design(name: str, recipe: dict[str, Any]) -> str:
-    """What was looked at before there was a recipe; a checkpoint's selection does not show it."""
-    if recipe["learner"]["readout"] not in ("ridge", "kernel"):
-        return ""
+def _design(name: str, record: dict[str, Any]) -> str:
+    """What was looked at beside the validation that chose the checkpoint."""
+    if record["recipe"]["learner"]["readout"] not in ("ridge", "kernel"):
+        return _tuned(record)
     return (
         "\nWhile its read-out was designed, prototypes were scored on the 5,000 held-out *training*\n"
         f"images of MNIST. {PROMPTED.get(name, 'No test image chose anything.')}"

@@ -10,15 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tools.search import Trial, search
+
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.fixed import FixedStream
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
-from autocl.baselines.incontext import InContext
 from autocl.files import write_json
 from autocl.learner import Learner, ReadoutLearner
 from autocl.learner.find import find_learner
-from tools.search import Trial, search
 
 GRID = {"rate": (3e-2, 3e-3, 3e-4, 3e-5), "iterations": (1, 2, 5, 8, 10)}
 """The paper's."""
@@ -89,7 +90,13 @@ def main(args: Sequence[str]) -> None:
     print(f"best on the mean over settings: {chosen}; saved to {target}")
     learner.save_pretrained(
         target,
-        meta={"recipe": "oml-tuned", "sets": "omniglot", "acl": "false", "shots": "15", "validated_on": "mnist"},
+        meta={
+            "recipe": "oml-tuned",
+            "sets": "omniglot",
+            "acl": "false",
+            "shots": "15",
+            "validated_on": "mnist",
+        },
     )
     write_json(
         target.with_suffix(".json"),

@@ -8,7 +8,18 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from autocl.errors import InputError
 from autocl.names import guess
@@ -30,7 +41,9 @@ class Range:
     def __str__(self) -> str:
         if self.high == float("inf"):
             return f"greater than {self.low:g}" if self.open_low else f"at least {self.low:g}"
-        return f"in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+        return (
+            f"in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,9 +79,9 @@ def check(config: Config) -> None:
         ...     kind: Literal["ridge", "means"] = "ridge"
         ...     steps: Count = 1
         >>> check(Settings())
-        >>> check(Settings(kind="rigde"))
+        >>> check(Settings(kind="rigde"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        autocl.errors.InputError: Settings.kind='rigde' is not known: did you mean 'ridge'? choose one of ridge, means
+        autocl.errors.InputError: Settings.kind='rigde' is not known: did you mean 'ridge'? choose one of ...
         >>> check(Settings(steps=0))
         Traceback (most recent call last):
         autocl.errors.InputError: Settings.steps must be at least 1, got 0
@@ -81,10 +94,11 @@ def non_default(config: Config) -> dict[str, Any]:
     """The settings that are not at their default, as plain values; nested ones likewise."""
     changed: dict[str, Any] = {}
     for f in fields(config):
-        value = getattr(config, f.name)
-        usual = f.default_factory() if f.default_factory is not MISSING else f.default
+        value: Any = getattr(config, f.name)
+        usual: Any = f.default_factory() if f.default_factory is not MISSING else f.default
         if value != usual:
-            changed[f.name] = non_default(value) if is_dataclass(value) and type(value) is type(usual) else value
+            nested = is_dataclass(value) and not isinstance(value, type) and type(value) is type(usual)
+            changed[f.name] = non_default(value) if nested else value
     return changed
 
 
@@ -121,7 +135,9 @@ def from_dict(kind: type[C], values: Any, *, where: str = "") -> C:
             if value != retired[name]:
                 raise InputError(f"{where}.{name}={value!r} is not supported any more: use an earlier autocl")
         elif name not in hints:
-            raise InputError(f"{where} has no setting {name!r}:{guess(str(name), hints)} written by a newer autocl?")
+            raise InputError(
+                f"{where} has no setting {name!r}:{guess(str(name), hints)} written by a newer autocl?"
+            )
         else:
             given[name] = _read(f"{where}.{name}", value, hints[name])
     required = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
@@ -205,7 +221,13 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def _word(kind: type) -> str:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", types.NoneType: "nothing"}
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        types.NoneType: "nothing",
+    }
     return words.get(kind, f"a {kind.__name__}")
 
 

@@ -34,8 +34,8 @@ class ObjectiveConfig:
     """Weight of the own and 1-shot terms of tasks from each image set (the authors use 0.1 for Omniglot in
     two-task training); empty: all 1. Backward terms always weigh 1."""
     body_weight: Amount = 0.0
-    """Learners with fast weights and a ridge read-out: add to every term this much of the cross-entropy of the
-    fast weights alone. Without it the read-out, right from the start, leaves them no error to learn from."""
+    """Learners with fast weights and a ridge read-out: add to every term this much of the cross-entropy of
+    the fast weights alone. Without it the read-out, right from the start, leaves them no error to learn."""
 
     def __post_init__(self) -> None:
         check(self)

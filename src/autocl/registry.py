@@ -19,9 +19,9 @@ class Registry(Generic[T]):
 
     Example:
         >>> from autocl.readouts import READOUTS
-        >>> READOUTS.get("rigde")
+        >>> READOUTS.get("rigde")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        autocl.errors.InputError: there is no read-out 'rigde': did you mean 'ridge'? choose one of kernel, knn, lda, means, normal-gamma, normal-gamma-map, online, ridge
+        autocl.errors.InputError: there is no read-out 'rigde': did you mean 'ridge'? choose one of ...
     """
 
     def __init__(self, what: str, package: str) -> None:

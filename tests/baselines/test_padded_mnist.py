@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from autocl.baselines.padded import padded, padded_mnist
 from autocl.data.imageset import ImageSet
 from autocl.errors import DataError, InputError
-from autocl.baselines.padded import padded, padded_mnist
 
 
 def tiny(pixels: np.ndarray) -> ImageSet:

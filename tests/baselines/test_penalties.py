@@ -4,10 +4,10 @@ import pytest
 import torch
 from textbook_mlp import example_gradients, reference_logits
 
-from autocl.errors import InputError
 from autocl.baselines import StreamInfo, get_method
 from autocl.baselines.examples import gather, share_of
 from autocl.baselines.penalties import SI, QuadraticPenalty
+from autocl.errors import InputError
 
 SMALL = {"hidden": (6, 5), "batch": 8, "epochs": 1}
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from autocl.recipes.rivals import RIVALS
 from test_sampler import toy
 from torch import Tensor
 
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream_config import RandomShapes, StreamConfig
 from autocl.recipes import RECIPES, get_recipe
-from autocl.recipes.rivals import RIVALS
 
 STEPS, STREAMS = 60, 64
 LIMIT = 5.0

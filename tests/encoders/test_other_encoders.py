@@ -74,7 +74,10 @@ def test_identity_passes_vectors_through():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "vgg"}, r"kind='vgg' is not known: choose one of conv4, identity, mixer, patches, resnet12"),
+        (
+            {"kind": "vgg"},
+            r"kind='vgg' is not known: choose one of conv4, identity, mixer, patches, resnet12",
+        ),
         ({"norm": "layer"}, "norm='layer' is not known: choose one of instance, batch, none"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"width": 0}, "EncoderConfig.width must be at least 1, got 0"),

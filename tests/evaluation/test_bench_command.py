@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from autocl.baselines.rival import Rival, RivalConfig
 from known_methods import coded_set, small_learner
 
 from autocl import zoo
+from autocl.baselines.base import method_names
 from autocl.cli import bench as commands
 from autocl.cli.bench import bench_main, find_methods
 from autocl.errors import InputError
@@ -18,8 +20,6 @@ from autocl.evaluation.rows import diverse_row, pair_row
 from autocl.evaluation.subject import SetRef, learner_subject, open_learner
 from autocl.figures.report import write_report
 from autocl.files import write_tensors
-from autocl.baselines.base import method_names
-from autocl.baselines.rival import Rival, RivalConfig
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import pytest
 import torch
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, small_learner
 
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.embedding import Embedding
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream
 from autocl.data.split import split_omniglot, split_stream
 from autocl.errors import InputError
 from autocl.evaluation.harness import ask_about, take_through
-from autocl.baselines.base import StreamInfo
-from autocl.baselines.embedding import Embedding
-from autocl.baselines.incontext import InContext
 
 
 def streams(scenario: str, runs: int = 2, tasks: int = 3) -> list[FixedStream]:

@@ -256,7 +256,9 @@ def test__online_head__goes_over_the_demos_again_when_told_to_and_refuses_too_ma
 
 
 def test__unknown_names_and_values__are_refused_with_the_alternatives():
-    with pytest.raises(InputError, match=r"kind='rigde' is not known: did you mean 'ridge'\? choose one of .*lda"):
+    with pytest.raises(
+        InputError, match=r"kind='rigde' is not known: did you mean 'ridge'\? choose one of .*lda"
+    ):
         ReadoutConfig(kind="rigde")
     for wrong in ({"shrinkage": 0.0}, {"penalty": 0.0}, {"neighbours": 0}, {"rate": 0.0}, {"iterations": 0}):
         with pytest.raises(InputError, match=f"ReadoutConfig.{next(iter(wrong))} must be"):

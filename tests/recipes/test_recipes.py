@@ -12,9 +12,9 @@ from autocl.data.augment import Augment
 from autocl.data.catalog import describe
 from autocl.data.sources import locate
 from autocl.errors import FileError, InputError
+from autocl.learner import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.recipes import RECIPES, get_recipe
-from autocl.learner import LearnerConfig
 from autocl.training.recipe import Optimiser, Recipe, Validation, differences, read_recipe
 from autocl.training.sources import samplers
 
@@ -104,7 +104,9 @@ def test_staged_recipes_are_those_of_shipped_learners(name: str) -> None:
     for stage in earlier:
         a, b = stage.learner, last.learner
         assert isinstance(a, LearnerConfig)
-        assert replace(a, readout=b.readout, readout_keys=b.readout_keys, readout_hidden=b.readout_hidden) == b
+        assert (
+            replace(a, readout=b.readout, readout_keys=b.readout_keys, readout_hidden=b.readout_hidden) == b
+        )
 
 
 def test_twins_without_backward_terms_differ_in_nothing_else() -> None:

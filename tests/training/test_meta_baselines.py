@@ -119,5 +119,5 @@ def test_the_command_line_trains_resumes_and_lists_them(
 def test_recipes_refuse_what_cannot_work() -> None:
     with pytest.raises(InputError, match=r"raise learner\.n_classes"):
         replace(tiny_baseline("oml"), learner=ReadoutLearnerConfig(n_classes=3))
-    with pytest.raises(InputError, match="Source.classes must be at least 1"):
+    with pytest.raises(InputError, match=r"Source\.classes must be at least 1"):
         Source(name="glyphs", classes=0)

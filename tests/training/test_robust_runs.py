@@ -126,7 +126,9 @@ def test_a_diverged_run_goes_back_and_on_with_a_lower_rate(
         validation=Validation(every=1, batches=1),
         optimiser=Optimiser(lr=1e30, schedule="constant"),
     )
-    with pytest.raises(TrainingError, match=r"the run is back at step 0\. .*lower --optimiser.lr \(now 1e\+30\)"):
+    with pytest.raises(
+        TrainingError, match=r"the run is back at step 0\. .*lower --optimiser.lr \(now 1e\+30\)"
+    ):
         train(wild, tmp_path)
     assert checkpoint.read_progress(tmp_path).step == 0
     with pytest.raises(TrainingError, match="the run is back at step 0"):
@@ -190,7 +192,9 @@ def test_a_device_that_is_not_there_is_named_in_one_line(
 
 @pytest.mark.parametrize("name", ["paper_split_domain", "paper_split_class", "fast_two_task_long"])
 def test_a_finetuning_recipe_does_not_start_from_scratch(name: str, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=f"recipe {name} finetunes a learner and was given none.*--init-from"):
+    with pytest.raises(
+        TrainingError, match=f"recipe {name} finetunes a learner and was given none.*--init-from"
+    ):
         train(get_recipe(name), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

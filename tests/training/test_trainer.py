@@ -22,9 +22,9 @@ from autocl.training import checkpoint, parallel, trainer
 from autocl.training import loss as step_module
 from autocl.training.interrupt import InterruptedRunError
 from autocl.training.log import RunLog
+from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Optimiser, Source, Validation
 from autocl.training.run import prepare
-from autocl.training.loss import TrainingStep
 from autocl.training.trainer import train, train_step
 
 ALONE = parallel.Ranks(rank=0, world=1, device=torch.device("cpu"))

@@ -139,11 +139,11 @@ class Method(ABC):
 
 
 METHODS: Registry[Callable[..., Method]] = Registry("method", "autocl.baselines")
-M = TypeVar("M", bound=type[Method])
+M = TypeVar("M", bound=Method)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-def register(method: M) -> M:
+def register(method: type[M]) -> type[M]:
     """Class decorator: make it a dataclass and offer it under its name. Every module here is searched."""
     made = dataclass(kw_only=True, eq=False)(method)
     METHODS.register(method.name)(made)

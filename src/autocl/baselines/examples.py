@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import Diet
 from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
-from autocl.baselines.base import Diet
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

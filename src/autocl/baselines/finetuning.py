@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.data.fixed import FixedTask
-from autocl.data.imageset import ImageSet
-from autocl.config import Count, Positive, check
-from autocl.data.stream_config import Scenario
-from autocl.errors import InputError
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for
 from autocl.baselines.examples import Examples, Share, gather, share_of
 from autocl.baselines.hyperparameters import Schedule, schedule_of
 from autocl.baselines.mlp import BatchedMLP
+from autocl.config import Count, Positive, check
+from autocl.data.fixed import FixedTask
+from autocl.data.imageset import ImageSet
+from autocl.data.stream_config import Scenario
+from autocl.errors import InputError
 
 Optimizer = Literal["sgd", "adam", "adagrad"]
 QUERY_BATCH = 1000

@@ -7,8 +7,8 @@ with three runs, by the average accuracy after the last of five tasks. README.md
 
 from typing import NamedTuple
 
-from autocl.data.stream_config import Scenario
 from autocl.baselines.base import Diet
+from autocl.data.stream_config import Scenario
 
 
 class Schedule(NamedTuple):

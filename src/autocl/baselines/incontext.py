@@ -9,14 +9,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, rows_for
+from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.examples import share_of
 from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, rows_for
-from autocl.baselines.embedding import Embedding, measuring
-from autocl.baselines.examples import share_of
 
 ASK_BATCH = 8192
 """Queries answered at once, over all runs: the widest intermediate is 16 MB at the paper's size."""
@@ -41,9 +41,7 @@ class InContext(Method):
 
     name: ClassVar[str] = "in-context"
 
-    def __init__(
-        self, learner: Learner, features: Embedding | None = None, *, diet: Diet = "demos"
-    ) -> None:
+    def __init__(self, learner: Learner, features: Embedding | None = None, *, diet: Diet = "demos") -> None:
         self.learner = learner
         self.diet = diet
         self.features = Embedding.of(learner) if features is None else features

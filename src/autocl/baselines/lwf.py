@@ -8,9 +8,9 @@ from torch import Tensor
 
 from autocl.baselines.base import StreamInfo, register
 from autocl.baselines.examples import Examples
+from autocl.baselines.finetuning import FineTuning
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Positive
-from autocl.baselines.finetuning import FineTuning
 
 
 @register

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autocl import zoo
+from autocl.baselines.base import Diet, method_names, needs_of
 from autocl.data.fixed import Demos
 from autocl.data.stream_config import Scenario
 from autocl.errors import AutoclError, InputError
@@ -20,7 +21,6 @@ from autocl.evaluation.protocols.emergence import read_emergence
 from autocl.evaluation.subject import Subject, method_subject, open_learner
 from autocl.evaluation.table import rich_table
 from autocl.files import write_atomic, write_json
-from autocl.baselines.base import Diet, method_names, needs_of
 
 FIGURES = ("emergence", "weights")
 WIDE = 120

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 from autocl import __version__, zoo
+from autocl.baselines.incontext import InContext
 from autocl.demo import live, page
 from autocl.demo.contest import Standing, contestants, digit_streams, play, scenario_for
 from autocl.demo.mistakes import mistakes
@@ -18,7 +19,6 @@ from autocl.errors import InputError
 from autocl.evaluation.protocols.weights import record_film
 from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
-from autocl.baselines.incontext import InContext
 
 WANTED = ("split-class", "everyday")
 HELP = """usage: autocl demo [--train] [--learner NAME_OR_PATH ...] [--shots N] [--runs N] [--out DIR]

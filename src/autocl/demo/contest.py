@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from autocl.baselines.base import Method, StreamInfo, get_method
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream
 from autocl.data.loading import load
 from autocl.data.split import split_stream
@@ -16,8 +18,6 @@ from autocl.errors import InputError
 from autocl.evaluation.harness import Questions, accuracy, ask_about
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.baselines.base import Method, StreamInfo, get_method
-from autocl.baselines.incontext import InContext
 
 DIGITS = 10
 BATCH, EPOCHS = 32, 20

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import Stage, chain_stream
 from autocl.data.imageset import ImageSet
 from autocl.data.own import from_folder
@@ -13,7 +14,6 @@ from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.baselines.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autocl.baselines.base import Method, get_method
+from autocl.baselines.embedding import Embedding
+from autocl.baselines.incontext import InContext
+from autocl.baselines.padded import padded
 from autocl.data.catalog import describe
 from autocl.data.fixed import FixedStream
 from autocl.data.imageset import ImageSet
@@ -15,10 +19,6 @@ from autocl.errors import FileError, InputError
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
-from autocl.baselines.base import Method, get_method
-from autocl.baselines.embedding import Embedding
-from autocl.baselines.incontext import InContext
-from autocl.baselines.padded import padded
 from autocl.recipes import RECIPES
 
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}

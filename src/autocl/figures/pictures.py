@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
@@ -26,7 +27,6 @@ from autocl.figures.weights import (
     plot_weight_strip,
 )
 from autocl.files import write_atomic, write_json
-from autocl.baselines.incontext import InContext
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3

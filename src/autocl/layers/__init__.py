@@ -1,4 +1,4 @@
-"""Layers over the recurrences, and the stacks that learners are made of, found by name. They know no learner."""
+"""Layers over the recurrences, and stacks of them found by name. They know no learner."""
 
 from autocl.layers.base import MIXERS, Layer, StackConfig, State
 

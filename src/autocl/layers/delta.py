@@ -85,14 +85,18 @@ def _positive(x: Tensor) -> Tensor:
     return x / x.sum(-1, keepdim=True)
 
 
-@MIXERS.register("delta")
-def _delta(config: StackConfig, *, additive: bool = False) -> nn.ModuleList:
+def _stack(config: StackConfig, *, additive: bool) -> nn.ModuleList:
     def layer() -> DeltaLayer:
         return DeltaLayer(width=config.width, heads=config.heads, dropout=config.dropout, additive=additive)
 
     return with_feedforward(config, layer)
 
 
+@MIXERS.register("delta")
+def _delta(config: StackConfig) -> nn.ModuleList:
+    return _stack(config, additive=False)
+
+
 @MIXERS.register("linear")
 def _linear(config: StackConfig) -> nn.ModuleList:
-    return _delta(config, additive=True)
+    return _stack(config, additive=True)

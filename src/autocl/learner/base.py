@@ -4,7 +4,6 @@ Shape legend: B = streams, T = demos, Q = queries, F = features, N = classes.
 """
 
 import json
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -57,16 +56,16 @@ class Learner(nn.Module):
         """A learner of the configuration's kind; without one, of this very class, for copies."""
         if cls is not Learner:
             return super().__new__(cls)
-        if type(config) not in Learner.kinds:
-            known = ", ".join(kind.__name__ for kind in Learner.kinds)
+        kinds: dict[type, type[Learner]] = {**Learner.kinds}
+        if type(config) not in kinds:
+            known = ", ".join(kind.__name__ for kind in kinds)
             raise InputError(f"a learner is made of one of {known}, got {config!r}")
-        return super().__new__(Learner.kinds[type(config)])
+        return super().__new__(kinds[type(config)])
 
     def __init__(self, config: InputConfig) -> None:
         super().__init__()
         self.config: Any = config
 
-    @abstractmethod
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
         """What the learner knows before the first demo, for a batch of streams.
 
@@ -74,27 +73,28 @@ class Learner(nn.Module):
             batch: B.
             n_classes: outputs that the streams use, if the state depends on it; default: the learner's.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def outputs(self, state: LearnerState) -> int:
         """N, the number of logits that a state gives."""
+        raise NotImplementedError
 
-    @abstractmethod
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N] of queries f [B, Q, F], and those of fast weights alone if others take part."""
+        raise NotImplementedError
 
-    @abstractmethod
     def with_classes(self, n_classes: int) -> "Learner":
         """A learner for another number of classes with the same weights; what is new starts fresh."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _learn(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
         """`learn_features` of what has been checked."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def width(self) -> int:
         """Width of the model, on which a learning rate may depend."""
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:
@@ -163,7 +163,9 @@ class Learner(nn.Module):
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Take what `weights` gave; a RuntimeError, as of `load_state_dict`, if it does not fit."""
-        self.load_state_dict({**self.state_dict(), **weights} if not self.encoder.trainable else dict(weights))
+        self.load_state_dict(
+            {**self.state_dict(), **weights} if not self.encoder.trainable else dict(weights)
+        )
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that identify architecture and weights."""
@@ -206,8 +208,8 @@ class Learner(nn.Module):
             raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
         if not learner.encoder.trainable and meta.get("encoder") != learner.encoder.fingerprint():
             raise FileError(
-                f"{file}: was made with encoder {config.encoder.kind!r} of fingerprint {meta.get('encoder')}, "
-                f"but here that encoder is {learner.encoder.fingerprint()}: install the one it was made with"
+                f"{file}: was made with encoder {config.encoder.kind!r} of fingerprint "
+                f"{meta.get('encoder')}, but here it is {learner.encoder.fingerprint()}: install that one"
             )
         return learner.eval()
 

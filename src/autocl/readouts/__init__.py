@@ -1,4 +1,4 @@
-"""Read-outs: fast heads with a state, found by name. One protocol: initial_state, learn, read, merge, grow."""
+"""Read-outs: fast heads with a state, found by name, with one protocol."""
 
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State, build_readout
 

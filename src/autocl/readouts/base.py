@@ -166,7 +166,8 @@ def build_readout(config: ReadoutConfig, *, n_features: int, n_classes: int) -> 
         n_classes: N, for those whose parameters depend on it.
 
     Example:
-        >>> build_readout(ReadoutConfig(kind="means"), n_features=8, n_classes=2).initial_state(1, 2)["sum"].shape
+        >>> readout = build_readout(ReadoutConfig(kind="means"), n_features=8, n_classes=2)
+        >>> readout.initial_state(1, 2)["sum"].shape
         torch.Size([1, 2, 8])
     """
     return READOUTS.get(config.kind)(config, n_features, n_classes)

@@ -113,8 +113,8 @@ class NetworkReadout(RidgeReadout):
     """Keys are made by a network; the weights of scores and of fast weights' logits depend on the stream.
 
     Drawings that the weights tell apart deserve sharp scores and need no second opinion; photographs that
-    they do not fit deserve less, and fast weights help. The sums know which it is: how well their solution fits
-    the demos it was made of.
+    they do not fit deserve less, and fast weights help. The sums know which it is: how well their solution
+    fits the demos it was made of.
 
     Args:
         features: F.
@@ -214,9 +214,7 @@ def orthogonal_normal(rows: int, columns: int) -> Tensor:
 
 @READOUTS.register("ridge")
 def _ridge(config: ReadoutConfig, n_features: int, n_classes: int) -> NetworkReadout:
-    return NetworkReadout(
-        features=n_features, keys=config.keys, hidden=config.hidden, penalty=config.penalty
-    )
+    return NetworkReadout(features=n_features, keys=config.keys, hidden=config.hidden, penalty=config.penalty)
 
 
 @READOUTS.register("kernel")

@@ -21,9 +21,7 @@ def _readout(name: str, readout: ReadoutConfig, *, prototype: float = 0.0) -> Re
         streams=replace(FIVE_TASKS, scenario="class"),
         learner=ReadoutLearnerConfig(channels=1, readout=readout),
         objective=ObjectiveConfig(boundaries="last"),
-        optimiser=Optimiser(
-            lr=2e-3, schedule="cosine", warmup=50, clip=1.0, betas=(0.9, 0.999), eps=1e-8
-        ),
+        optimiser=Optimiser(lr=2e-3, schedule="cosine", warmup=50, clip=1.0, betas=(0.9, 0.999), eps=1e-8),
         validation=Validation(every=100, batches=4),
         prototype=prototype,
         steps=700,

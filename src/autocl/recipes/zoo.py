@@ -5,6 +5,7 @@ from dataclasses import replace
 from autocl.learner.config import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.recipes.fast import (
+    FIVE_TASKS,
     MINI_JITTERED,
     OMNIGLOT,
     PHOTOS,
@@ -103,7 +104,7 @@ def split_domain() -> Recipe:
     return replace(
         base,
         name="split-domain",
-        streams=replace(base.streams, tasks=10, fewest_tasks=3),
+        streams=replace(FIVE_TASKS, tasks=10, fewest_tasks=3),
         stages=(_linear(base),),
         finetune=True,
         optimiser=_second(base.optimiser),
@@ -118,7 +119,7 @@ def split_domain_linear() -> Recipe:
 
 
 def everyday() -> Recipe:
-    """Streams of random shape over four image sets, in two runs of the schedule: the learner for daily use."""
+    """Streams of random shape over four image sets, the schedule run twice: for daily use."""
     base = fast_everyday()
     return replace(
         base,

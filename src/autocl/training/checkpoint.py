@@ -119,7 +119,9 @@ def load(
         state: dict[str, Any] = _part(tensors, f"optimiser.{name}.")
         if not state:
             continue
-        fits = state.keys() == MOMENTS and all(t.dim() == 0 or t.shape == parameter.shape for t in state.values())
+        fits = state.keys() == MOMENTS and all(
+            t.dim() == 0 or t.shape == parameter.shape for t in state.values()
+        )
         if not fits:
             raise FileError(f"{file}: damaged: the optimiser's state of {name} does not fit")
         moved = {k: t if t.dim() == 0 else t.to(parameter.device) for k, t in state.items()}

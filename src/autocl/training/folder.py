@@ -63,7 +63,9 @@ def check_data(folder: Path, sets: Sequence[ImageSet], *, resume: bool) -> None:
         try:
             before = {entry["set"]: entry["hash"] for entry in json.loads(path.read_text(encoding="utf-8"))}
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise TrainingError(f"{path} is damaged ({error}): delete it if the images are the same") from error
+            raise TrainingError(
+                f"{path} is damaged ({error}): delete it if the images are the same"
+            ) from error
         changed = [str(e["set"]) for e in now if before.get(str(e["set"])) != e["hash"]]
         if changed:
             raise TrainingError(

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal as a request to stop at the next step, instead of death in the middle of one."""
+"""Ctrl-C, SIGTERM and a closed terminal ask a run to stop after its step."""
 
 import os
 import signal

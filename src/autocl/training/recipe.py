@@ -111,8 +111,8 @@ class Validation:
     rule: Literal["objective", "average", "learned", "paper"] = "objective"
     """average: mean accuracy over all tasks behind the last one, so that forgetting counts. learned: mean of
     each task's accuracy right after it was learned. paper: the same, the sets always in one order, as the
-    authors select (SPEC §3.6). objective: average with backward terms, learned without, so that selection does
-    not favour checkpoints that forget less by chance."""
+    authors select (SPEC §3.6). objective: average with backward terms, learned without, so that selection
+    does not favour checkpoints that forget less by chance."""
     split: Literal["", "mnist", "fashion_mnist", "cifar10"] = ""
     """Instead of validation classes: the Split-X stream over 5,000 held-out *training* images of a target
     domain, as the paper selects its meta-finetuned learners. A learner so chosen must say so."""
@@ -169,7 +169,9 @@ class Recipe:
                 f"{self.learner.n_classes} outputs; raise learner.n_classes"
             )
         if nested := [stage.name for stage in self.stages if stage.stages]:
-            raise InputError(f"recipe {self.name}: its stages {nested} have stages of their own; list all in one")
+            raise InputError(
+                f"recipe {self.name}: its stages {nested} have stages of their own; list all in one"
+            )
         if self.stages and self.init_from:
             raise InputError(
                 f"recipe {self.name} starts from its stages: --init-from {self.init_from} would be ignored; "

@@ -85,6 +85,7 @@ def train(
             f"recipe {recipe.name} finetunes a learner and was given none: name one with --init-from, from "
             "the zoo or the path of a run"
         )
+    changed: dict[str, str] = {}
     if resume:
         changed = recipes.differences(recipe, recipes.read_recipe(folder))
         if other := [f"{n}: {text}" for n, text in changed.items() if not MAY_CHANGE.fullmatch(n)]:
@@ -100,7 +101,7 @@ def train(
                 run = prepare(stage, place, ranks, resume=resume, start=start)
                 if ranks.first:
                     _begin(run, {place: stage, folder: recipe}, resume=resume)
-                _train_stage(run, save_every=save_every)
+                _train_stage(run, changed, save_every=save_every)
             start = place / BEST
     return folder / BEST
 
@@ -120,18 +121,22 @@ def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
         write_json(place / recipes.FILE_NAME, to_dict(recipe))
 
 
-def _train_stage(run: Run, *, save_every: float) -> None:
+def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> None:
     recipe, folder, ranks = run.recipe, run.folder, run.ranks
     at, place = run.progress, folder if ranks.first else None
     with (
         RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
         signals() as received,
     ):
+        if changed:
+            log.record(at.step, {"resumed with": changed})
         try:
             _loop(run, log, received, save_every)
         except DivergedError as error:
             step = checkpoint.go_back(folder) if ranks.first else None
-            where = "no good checkpoint was written yet" if step is None else f"the run is back at step {step}"
+            where = (
+                "no good checkpoint was written yet" if step is None else f"the run is back at step {step}"
+            )
             raise TrainingError(
                 f"{error} at step {run.progress.step} (seed {recipe.seed}); {where}. Continue with --resume "
                 f"and a lower --optimiser.lr (now {recipe.optimiser.lr}), or with --optimiser.clip 1"

@@ -2,11 +2,11 @@
 
 import torch
 
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
 from autocl.evaluation.harness import take_through
-from autocl.baselines.incontext import InContext
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig, acl_objective

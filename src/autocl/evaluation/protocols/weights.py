@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream
 from autocl.errors import InputError
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner import FastWeightLearner, Learner
-from autocl.baselines.base import StreamInfo
-from autocl.baselines.embedding import Embedding, measuring
-from autocl.baselines.incontext import InContext
 
 BLOCKS = ("y", "q", "k", "β")
 """Row blocks of the matrix: output, query, key, learning rates."""
