@@ -96,11 +96,10 @@ def test_augmentation_can_be_switched_on_where_there_is_none() -> None:
 
 
 def test_errors_are_one_line_and_exit_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "no recipe 'nope'; choose one of" in failure(capsys, "train", "nope")
+    assert "no recipe 'nope': choose one of" in failure(capsys, "train", "nope")
     assert "no command 'trian'" in failure(capsys, "trian")
     assert "is not a run" in failure(capsys, "train", "--resume", str(tmp_path))
     assert "needs the folder" in failure(capsys, "train", "--resume")
-    assert "not '--steps'" in failure(capsys, "train", "--resume", str(tmp_path), "--steps", "9")
     assert "--out needs a value" in failure(capsys, "train", "quick", "--out")
 
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from autocl.recipes.rivals import RIVALS
 
 from autocl import LearnerConfig, zoo
 from autocl.cli.main import COMMANDS
@@ -53,7 +52,7 @@ def test_commands_exist(page):
         command, *rest = words[words.index("autocl") + 1 :]
         assert command in COMMANDS, line
         if command == "train" and not rest[0].startswith("-"):
-            assert rest[0] in {**RECIPES, **RIVALS}, line
+            assert rest[0] in RECIPES, line
 
 
 def test_links_between_pages_lead_somewhere():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from autocl.recipes.rivals import RIVALS
 from test_sampler import toy
 from torch import Tensor
 
@@ -17,7 +16,6 @@ LIMIT = 5.0
 
 CONFIGS: dict[str, StreamConfig | RandomShapes] = {
     **{name: get_recipe(name).streams for name in RECIPES},
-    **{name: make().streams for name, make in RIVALS.items()},
     "many queries": StreamConfig(tasks=3, ways=4, shots=2, queries=6, first_shot=True),
 }
 

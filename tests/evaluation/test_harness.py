@@ -117,7 +117,7 @@ def test_given_vectors_take_the_place_of_the_encoder() -> None:
 
 
 def test_a_learner_with_too_few_outputs_is_refused() -> None:
-    with pytest.raises(InputError, match="6 outputs, this learner has 5"):
+    with pytest.raises(InputError, match="6 outputs are needed, this learner has 5"):
         take_through(InContext(small_learner(5)), streams("class"))
     with pytest.raises(InputError, match="begin"):
         InContext(small_learner(5)).predict(coded_set("mnist", "test"), torch.arange(3))

@@ -79,7 +79,7 @@ def test_change_and_rank_by_hand() -> None:
 
 
 def test_a_learner_without_self_modifying_weights_has_no_film() -> None:
-    with pytest.raises(InputError, match="'delta'"):
+    with pytest.raises(InputError, match="needs one with mixer 'srwm'"):
         record_film(small_learner(6, mixer="delta"), STREAMS[0])
 
 

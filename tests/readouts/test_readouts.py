@@ -265,3 +265,15 @@ def test__unknown_names_and_values__are_refused_with_the_alternatives():
             ReadoutConfig(**wrong)
     with pytest.raises(InputError, match="keys must be at least 2 for a kernel"):
         make("kernel", keys=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test__device__every_tensor_is_made_where_the_read_out_is(name):
+    """The meta device knows shapes only: an operation with a tensor elsewhere fails on it."""
+    readout = make(name).to("meta")
+    f, y = (t.to("meta") for t in demos())
+    state = readout.learn(f, y, readout.initial_state(2, OUTPUTS))
+    scores = readout.read(f, state)
+    assert {t.device.type for t in (*state.values(), scores)} == {"meta"}
+    if name != "online":
+        assert readout.merge([state, state])[next(iter(readout.per_class))].device.type == "meta"

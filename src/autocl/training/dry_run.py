@@ -23,6 +23,9 @@ def dry_run(recipe: Recipe, device: str) -> None:
     """Print the resolved recipe and what a few real steps of each stage cost; nothing is written."""
     with parallel.ranks(device) as ranks:
         lines = [_stage(stage, ranks) for stage in recipe.all_stages]
+        if recipe.stages:
+            named = zip(recipe.all_stages, lines, strict=True)
+            lines = [f"stage {number}, {stage.name}\n{text}" for number, (stage, text) in enumerate(named, 1)]
         # One voice is enough; the others only take part in the steps.
         if not ranks.first:
             return
@@ -43,7 +46,6 @@ def _stage(recipe: Recipe, ranks: parallel.Ranks) -> str:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024
     weights = sum(p.numel() for p in run.learner.parameters())
     return (
-        f"{recipe.name}\n"
         f"learner: {weights:,} parameters, {run.learner.initial_state().nbytes / 1024:.0f} KB of state\n"
         f"streams: {recipe.batch_size} a step, {len(run.train.batch(0).pool)} images to encode for them\n"
         f"time: {seconds:.2f} s a step with {torch.get_num_threads()} threads on {ranks.device}, "
