@@ -9,13 +9,13 @@ import time
 import torch
 import tyro
 
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.fixed import FixedStream
 from autocl.data.split import split_stream
 from autocl.evaluation.harness import take_through
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
-from autocl.methods.incontext import InContext
 
 
 @torch.no_grad()

@@ -13,12 +13,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from autocl.baselines.incontext import InContext
 from autocl.data import StreamConfig, StreamSampler, load, split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.harness import take_through
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
-from autocl.methods.incontext import InContext
 from autocl.training.validation import validate_streams
 
 SCENARIOS: tuple[Scenario, ...] = ("domain", "class")

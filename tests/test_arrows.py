@@ -44,9 +44,6 @@ MAY_IMPORT = {
 }
 """For each room of src/autocl, the rooms below it."""
 
-OLD_NAMES = {"methods": "baselines"}
-"""Rooms that are not called as in the table yet. Take out what is renamed."""
-
 KNOWN = {
     ("evaluation", "recipes"),
     ("layers", "encoders"),
@@ -65,7 +62,7 @@ def room(module: str) -> str:
     Example: autocl.data.sets.cifar -> data
     """
     name = module.partition(".")[2].partition(".")[0]
-    return OLD_NAMES.get(name, name)
+    return name
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -12,12 +12,12 @@ import torch
 from rich.console import Console
 
 from autocl import __version__, zoo
+from autocl.baselines.base import get_method
 from autocl.cli.main import COMMANDS, main
 from autocl.cli.terminal import say, tabulate
 from autocl.cli.train import default_folder, read_order
 from autocl.errors import InputError
 from autocl.learner.find import learner_file
-from autocl.methods.base import get_method
 from autocl.recipes import RECIPES, get_recipe
 
 TINY = """

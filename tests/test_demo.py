@@ -10,11 +10,11 @@ import torch
 from rich.console import Console
 
 from autocl import zoo
+from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
 from autocl.demo import contest, digits, live
 from autocl.demo.mistakes import mistakes
 from autocl.evaluation.harness import take_through
-from autocl.methods.incontext import InContext
 from autocl.recipes import get_recipe
 from small_learners import GRAY, small
 

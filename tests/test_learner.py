@@ -25,7 +25,6 @@ SMALL = LearnerConfig(
 VARIANTS = {
     "paper": SMALL,
     "pre-norm": replace(SMALL, norm="pre"),
-    "softmax input, shared rate": replace(SMALL, softmax_input=True, shared_rate=True),
     "delayed": replace(SMALL, labels="delayed"),
     "ridge": replace(SMALL, readout="ridge", readout_keys=8),
     "kernel": replace(SMALL, readout="kernel", readout_keys=8),
@@ -143,7 +142,7 @@ def test_the_ridge_readout_is_the_closed_form_solution():
     readout = learner.readout
     x, y = demos(1, 7)
     f = learner.encode(x)
-    state = readout.learn(f[:, :3], y[:, :3], readout.initial_state(1))
+    state = readout.learn(f[:, :3], y[:, :3], readout.initial_state(1, 4))
     state = readout.learn(f[:, 3:], y[:, 3:], state)
     k = readout._keys(f)[0]
     target = torch.nn.functional.one_hot(y[0], 4).double()

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,20 +28,20 @@ from tools import ship
 from tools.mutations import Mutate, bytes_damaged, header_damaged, json_damaged, sealed_damage
 
 from autocl import ContinualClassifier, EncoderConfig, Learner, LearnerConfig
+from autocl.config import to_dict
 from autocl.errors import AutoclError
 from autocl.estimator.preprocess import pictures_to_input
 from autocl.evaluation.outcome import Outcome
 from autocl.evaluation.protocols.emergence import read_emergence
 from autocl.evaluation.table import lines, markdown
 from autocl.files import write_json
+from autocl.learner.config import ReadoutLearnerConfig
 from autocl.learner.state import LearnerState
-from autocl.methods.rival import Rival, RivalConfig
+from autocl.readouts import ReadoutConfig
 from autocl.recipes import get_recipe
-from autocl.recipes.rivals import gemcl
 from autocl.training import checkpoint
 from autocl.training.log import read_log
-from autocl.training.recipe import read_recipe, recipe_to_dict
-from autocl.training.rival_recipe import read_rival_recipe
+from autocl.training.recipe import read_recipe
 
 SECONDS = 10
 BYTES = 2**30
@@ -82,13 +82,14 @@ def targets(work: Path) -> list[Target]:
     several.save(work / "ensemble.safetensors")
     clf.state_.save(work / "state.safetensors", learner)
     learner.save_pretrained(work / "learner.safetensors")
-    Rival(RivalConfig(readout="online", encoder=EncoderConfig(width=4))).save(work / "rival.safetensors")
+    gemcl = ReadoutLearnerConfig(readout=ReadoutConfig(kind="normal-gamma"), encoder=EncoderConfig(width=4))
+    Learner(gemcl).save_pretrained(work / "readout.safetensors")
     for p in learner.parameters():
         p.grad = torch.zeros_like(p)
     optimiser.step()
     checkpoint.save(work, learner, optimiser, checkpoint.Progress(step=3, best_step=2), clf.state_)
-    write_json(work / "recipe.json", recipe_to_dict(get_recipe("quick")))
-    write_json(work / "rival.json", asdict(gemcl()))
+    write_json(work / "recipe.json", to_dict(get_recipe("quick")))
+    write_json(work / "readout.json", to_dict(get_recipe("gemcl")))
     (work / "log.jsonl").write_text(
         "".join(
             f'{{"step": {i}, "loss": 1.5, "term/glyphs/1/own": 0.5, "term/glyphs/1/back": 0.7}}\n'
@@ -151,12 +152,13 @@ def targets(work: Path) -> list[Target]:
                read=use_classifier, mutations=TENSORS),
         Target(name="state", samples=whole("state.safetensors"), read=use_state, mutations=TENSORS),
         Target(name="learner", samples=whole("learner.safetensors"), read=use_learner, mutations=TENSORS),
-        Target(name="rival", samples=whole("rival.safetensors"), read=Rival.load, mutations=TENSORS),
+        Target(name="read-out learner", samples=whole("readout.safetensors"), read=Learner.from_pretrained,
+               mutations=TENSORS),
         Target(name="checkpoint", samples=whole("last.safetensors"), read=use_checkpoint, mutations=TENSORS),
         Target(name="recipe", samples=whole("recipe.json"), read=in_folder(read_recipe, "recipe.json"),
                mutations=JSON),
-        Target(name="rival recipe", samples=whole("rival.json"),
-               read=in_folder(read_rival_recipe, "recipe.json"), mutations=JSON),
+        Target(name="read-out recipe", samples=whole("readout.json"),
+               read=in_folder(read_recipe, "recipe.json"), mutations=JSON),
         Target(name="log", samples=whole("log.jsonl"), read=read_log, mutations=JSON),
         Target(name="emergence", samples=whole("log.jsonl"), read=read_emergence, mutations=JSON),
         Target(name="results", samples=[(p.name, p.read_bytes()) for p in results], read=use_result,

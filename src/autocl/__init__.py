@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from autocl.encoders import EncoderConfig
     from autocl.errors import AutoclError
     from autocl.estimator.classifier import ContinualClassifier
+    from autocl.learner import Learner
     from autocl.learner.config import LearnerConfig
-    from autocl.learner.fast import Learner
     from autocl.learner.state import LearnerState
 
 __all__ = [

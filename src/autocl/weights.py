@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,21 @@ from autocl.errors import FileError, InputError
 from autocl.files import check_tensors, read_tensors
 from autocl.typed_json import parse_json
 
-M = TypeVar("M", bound=nn.Module)
+
+class Holder(Protocol):
+    """A module that says itself which of its weights a file holds."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those that a file holds, by name."""
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take what `weights` gave."""
 
 
-def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M]) -> M:
+M = TypeVar("M", bound=Holder)
+
+
+def load_module(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M]) -> tuple[M, dict[str, str]]:
     """Read a module from a file that holds its weights, and its configuration as JSON in the metadata.
 
     Args:
@@ -30,34 +41,25 @@ def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M])
         build: makes the module of its configuration; called twice, first on the meta device.
 
     Returns:
-        The module in evaluation mode.
+        The module, and the file's metadata.
     """
     tensors, meta = read_tensors(path, kind=kind)
     if "config" not in meta:
         raise FileError(f"{path}: lacks its configuration")
     config = parse_json(meta["config"], dict[str, Any], where=f"{path}, config")
     try:
-        check_plan(path, tensors, lambda: build(config))
+        with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
+            plan = build(config)
+        check_tensors(path, tensors, plan.weights())
         module = build(config)
-        module.load_state_dict(tensors)
+        module.load_weights(tensors)
+    except FileError:
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         # torch says what is wrong in its first two lines
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
-    return module.eval()
-
-
-def check_plan(where: str | Path, tensors: Mapping[str, Tensor], build: Callable[[], nn.Module]) -> None:
-    """Refuse tensors that are not the finite weights of the module that `build` makes, before it is made.
-
-    Args:
-        where: the file, for messages.
-        tensors: what it holds.
-        build: makes the module; called on the meta device.
-    """
-    with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
-        plan = build()
-    check_tensors(where, tensors, plan.state_dict())
+    return module, meta
 
 
 @contextmanager

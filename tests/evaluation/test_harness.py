@@ -6,13 +6,13 @@ import pytest
 import torch
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, small_learner
 
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.embedding import Embedding
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream
 from autocl.data.split import split_omniglot, split_stream
 from autocl.errors import InputError
 from autocl.evaluation.harness import ask_about, take_through
-from autocl.methods.base import StreamInfo
-from autocl.methods.embedding import Embedding
-from autocl.methods.incontext import InContext
 
 
 def streams(scenario: str, runs: int = 2, tasks: int = 3) -> list[FixedStream]:
@@ -117,7 +117,7 @@ def test_given_vectors_take_the_place_of_the_encoder() -> None:
 
 
 def test_a_learner_with_too_few_outputs_is_refused() -> None:
-    with pytest.raises(InputError, match="6 outputs, this learner has 5"):
+    with pytest.raises(InputError, match="6 outputs are needed, this learner has 5"):
         take_through(InContext(small_learner(5)), streams("class"))
     with pytest.raises(InputError, match="begin"):
         InContext(small_learner(5)).predict(coded_set("mnist", "test"), torch.arange(3))

@@ -54,7 +54,7 @@ def test_tasks_that_cannot_be_are_named(folder: Path, tasks: str, said: str) -> 
 
 
 def test_too_few_outputs_or_images_are_said(folder: Path) -> None:
-    with pytest.raises(InputError, match="needs 4 outputs, this learner has 3"):
+    with pytest.raises(InputError, match="4 outputs are needed, this learner has 3"):
         evaluate_folder(small_learner(3), folder)
     assert evaluate_folder(small_learner(3), folder, scenario="domain", runs=1).matrix.tasks == 2
     with pytest.raises(InputError, match="8 images"):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, known_subject, small_learner
 
+from autocl.baselines.base import Method
 from autocl.errors import DataError, InputError
 from autocl.evaluation.bench import run
 from autocl.evaluation.measure import measure, open_sets
@@ -14,7 +15,6 @@ from autocl.evaluation.paper import TABLES
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.subject import SetRef, Subject, Training, learner_subject
-from autocl.methods.base import Method
 
 QUICK = Options(quick=True)
 ALL = list(PROTOCOLS)

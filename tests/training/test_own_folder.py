@@ -9,7 +9,7 @@ from tiny import COMMAND_LINE, lines
 
 from autocl.cli.main import run_command
 from autocl.errors import DataError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.training.recipe import Source
 from autocl.training.sources import load_sets
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from autocl import zoo
+from autocl.baselines.base import Diet
 from autocl.cli.parsing import Left
 from autocl.cli.terminal import say
 from autocl.data.fixed import Demos
@@ -20,7 +21,6 @@ from autocl.evaluation.protocols.emergence import read_emergence
 from autocl.evaluation.subject import Subject, open_learner
 from autocl.evaluation.table import rich_table
 from autocl.files import write_json
-from autocl.methods.base import Diet
 from autocl.names import resolve
 
 FIGURES = ("emergence", "weights")
@@ -42,7 +42,6 @@ def bench(
     quick: bool = False,
     diet: Left[Diet] = None,
     embedding: Left[str] = None,
-    rivals: Left[Path] = None,
     vectors: Left[Path] = None,
     row: Left[str] = None,
     out: Left[Path] = None,
@@ -64,7 +63,6 @@ def bench(
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
         embedding: the learner whose encoder --method uses; default: the first --learner.
-        rivals: folder of meta-trained rivals, NAME.safetensors or runs; default: those that ship.
         vectors: folder with feature vectors of the image sets (vit).
         row: the paper's row to compare with; default: by the learner's recipe.
         out: folder of results; default: results, or results-quick with --quick.
@@ -83,7 +81,7 @@ def bench(
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
     learners = [open_learner(name, vectors=vectors) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    subjects = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=say)
+    subjects = learners + find_methods(method, diet=diet, encoder=encoder, say=say)
     if not subjects and not run:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "

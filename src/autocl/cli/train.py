@@ -3,27 +3,21 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import Positional, arg
 
 from autocl.cli.parsing import Left, run
 from autocl.errors import InputError
-from autocl.names import match
 from autocl.recipes import RECIPES, get_recipe
-from autocl.recipes.rivals import RIVALS
-from autocl.training.dry_run import dry_run, dry_run_rival
+from autocl.training.dry_run import dry_run
 from autocl.training.interrupt import InterruptedRunError
 from autocl.training.recipe import Recipe, read_recipe
-from autocl.training.rival_recipe import RivalRecipe, read_rival_recipe
-from autocl.training.rivals import train_rival
 from autocl.training.trainer import train as train_learner
-
-R = TypeVar("R", Recipe, RivalRecipe)
 
 
 def train(
@@ -35,7 +29,7 @@ def train(
     device: str = "auto",
     dry_run: bool = False,
 ) -> None:
-    """Meta-train a continual learner, or a rival to compare with. Ctrl-C saves and stops.
+    """Meta-train a continual learner. Ctrl-C saves and stops.
 
     OUT/best.safetensors is the best by validation, OUT/log.jsonl the log.
 
@@ -63,10 +57,10 @@ def train(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order(Generic[R]):
+class Order:
     """Meta-train with this recipe. Every field of it is an option; the defaults are the recipe's."""
 
-    recipe: Annotated[R, arg(name="")]
+    recipe: Annotated[Recipe, arg(name="")]
     out: Left[Path] = None
     """Folder of the run. Default: runs/RECIPE-seedN, and behind it a short hash of the changed fields."""
     device: str = "auto"
@@ -94,35 +88,24 @@ def parse(args: list[str]) -> None:
 
 def _start(name: str, args: Sequence[str]) -> None:
     """Start a run of a recipe, or rehearse it."""
-    if (rival := match(name, RIVALS)) is not None:
-        named = RIVALS[rival]()
-        order = read_order(named, args)
-        if order.dry_run:
-            dry_run_rival(order.recipe)
-        else:
-            _say_best("rival", train_rival(order.recipe, order.out or default_folder(order.recipe, named)))
-        return
     recipe = get_recipe(name)
     chosen = read_order(recipe, args)
     if chosen.dry_run:
         dry_run(chosen.recipe, chosen.device)
         return
     folder = chosen.out or default_folder(chosen.recipe, recipe)
-    _say_best("learner", train_learner(chosen.recipe, folder, device=chosen.device))
+    _say_best(train_learner(chosen.recipe, folder, device=chosen.device))
 
 
 def _resume(folder: Path, args: Sequence[str]) -> None:
     """Go on with a run; the trainer says which fields may be changed on the way."""
-    if rival := read_rival_recipe(folder):
-        _say_best("rival", train_rival(read_order(rival, args).recipe, folder, resume=True))
-        return
     order = read_order(read_recipe(folder), args)
     if order.out is not None or order.dry_run:
         raise InputError(f"--resume goes on in {folder} itself: leave --out and --dry-run out")
-    _say_best("learner", train_learner(order.recipe, folder, resume=True, device=order.device))
+    _say_best(train_learner(order.recipe, folder, resume=True, device=order.device))
 
 
-def read_order(recipe: R, args: Sequence[str]) -> Order[R]:
+def read_order(recipe: Recipe, args: Sequence[str]) -> Order:
     """The recipe with some fields set on the command line, and what to do with it.
 
     Example:
@@ -130,9 +113,8 @@ def read_order(recipe: R, args: Sequence[str]) -> Order[R]:
         >>> order.recipe.streams.shots, order.out
         (3, PosixPath('here'))
     """
-    kind: Any = Order[Recipe] if isinstance(recipe, Recipe) else Order[RivalRecipe]
-    order: Order[R] = tyro.cli(
-        kind,
+    order: Order = tyro.cli(
+        Order,
         default=Order(recipe=recipe),
         args=list(args),
         prog=f"autocl train {recipe.name}",
@@ -141,7 +123,7 @@ def read_order(recipe: R, args: Sequence[str]) -> Order[R]:
     return order
 
 
-def default_folder(recipe: R, named: R) -> Path:
+def default_folder(recipe: Recipe, named: Recipe) -> Path:
     """Where a run goes: after its recipe and seed, and a hash of all else that was changed.
 
     The same order has the same folder, in every process of a run.
@@ -167,12 +149,9 @@ def _changed(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any
 
 def _print_recipes() -> None:
     width = max(map(len, RECIPES)) + 2
-
-    def lines(functions: Mapping[str, Callable[[], object]]) -> str:
-        return "\n".join(f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in functions.items())
-
-    print(f"\nrecipes:\n{lines(RECIPES)}\nrivals, to compare with:\n{lines(RIVALS)}")
+    lines = [f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in RECIPES.items()]
+    print("\nrecipes:\n" + "\n".join(lines))
 
 
-def _say_best(what: str, file: Path) -> None:
-    print(f"the best {what} by validation is {file}", file=sys.stderr)
+def _say_best(file: Path) -> None:
+    print(f"the best learner by validation is {file}", file=sys.stderr)

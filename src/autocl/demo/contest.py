@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import torch
 
+from autocl.baselines.base import Method, StreamInfo, get_method
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream
 from autocl.data.loading import load
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.harness import Questions, accuracy, ask_about
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.base import Method, StreamInfo, get_method
-from autocl.methods.incontext import InContext
 
 DIGITS = 10
 BATCH, EPOCHS = 32, 20

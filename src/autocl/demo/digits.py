@@ -8,15 +8,15 @@ import torch
 from rich.console import Console
 
 from autocl import __version__, zoo
+from autocl.baselines.incontext import InContext
 from autocl.demo import page
 from autocl.demo.contest import Standing, contestants, digit_streams, play, scenario_for
 from autocl.demo.mistakes import mistakes
 from autocl.demo.table import watch
 from autocl.errors import InputError
 from autocl.evaluation.protocols.weights import record_film
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
-from autocl.methods.incontext import InContext
 
 WANTED = ("split-class", "everyday")
 
@@ -66,7 +66,7 @@ def digits(
         ("The same, as curves", page.inline_svg(page.curves(last, tasks))),
         ("Accuracy triangles", _HOW_TO_READ + page.triangles(last, tasks)),
     ]
-    if first.learner.config.mixer == "srwm":
+    if getattr(first.learner.config, "mixer", "") == "srwm":
         film = record_film(first.learner, streams[0], features=first.method.features)
         sections.append((f"The fast weights of {first.name} while it learns", page.weights(film)))
     sections.append((f"What {first.name} got wrong (run 1)", page.wrong_digits(wrong, asked)))

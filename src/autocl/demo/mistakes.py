@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autocl.baselines.base import Method
 from autocl.data.fixed import FixedStream
-from autocl.methods.base import Method
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from autocl.estimator.overflow import Overflow, make_room
 from autocl.estimator.preprocess import Form, ImageShape, to_input
 from autocl.estimator.report import Report, make_report
 from autocl.estimator.state import Memory, Options, check_memory, fitting, read_memory, without, write_memory
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.learner.state import LearnerState
 
@@ -307,7 +307,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
                 "nothing to other weights. Pass the learner it was made with"
             )
         check_memory(path, saved.memory, clf._learner)
-        clf._memory = saved.memory.to(clf._learner.head.weight.device)
+        clf._memory = saved.memory.to(clf._learner.device)
         if isinstance(length := clf._form.get("vectors"), int):
             clf.n_features_in_ = length
         return clf

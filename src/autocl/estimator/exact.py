@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from autocl.errors import StateError
-from autocl.estimator.overflow import scores
+from autocl.estimator.overflow import place_of, scores
 from autocl.estimator.state import Memory
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
 ENCODE_BLOCK = 32
@@ -32,7 +32,7 @@ ASK_BLOCK = 16
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
     """Features [n, F] of images [n, C, H, W]."""
-    device = learner.head.weight.device
+    device = learner.device
     parts = []
     with torch.inference_mode():
         for block in torch.split(x, ENCODE_BLOCK):
@@ -59,7 +59,6 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     Raises:
         StateError: it would hold NaN or infinity.
     """
-    N = learner.config.n_classes
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
     tested, right = memory.tested, memory.right
@@ -71,7 +70,7 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
                 right += int(_masked(answers, counts).argmax()) == output
-            at, place = divmod(output, N)
+            at, place = place_of(learner, output)
             y = torch.full((1, 1), place, device=f.device)
             new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
             counts[output] += 1
@@ -82,7 +81,7 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
             "not learned, the memory before them stands. Such a long stream is too much for this learner"
         )
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
-    last = (f[-1].clone(), *divmod(outputs[-1], N))
+    last = (f[-1].clone(), *place_of(learner, outputs[-1]))
     return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
 
 
@@ -94,7 +93,7 @@ def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
             rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
             parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
     answers = torch.cat(parts)
-    if not bool(answers.isfinite().all()):
+    if not bool(answers[:, torch.tensor(memory.counts) > 0].isfinite().all()):
         raise StateError(
             f"after {memory.seen} demos the learner's answers are no longer finite: roll it back"
         )

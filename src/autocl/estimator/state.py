@@ -16,7 +16,7 @@ from torch import Tensor
 from autocl.errors import FileError
 from autocl.estimator.labels import from_json, to_json
 from autocl.files import check_tensors, read_tensors, write_tensors
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 from autocl.typed_json import parse_json
 
@@ -182,31 +182,33 @@ def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
         memory: from `read_memory`.
         learner: whose it should be.
     """
-    initial = learner.initial_state().tensors
     for i, member in enumerate(memory.members):
-        check_tensors(f"{where}, member {i}", member.tensors, initial)
-    N = learner.config.n_classes
-    if not len(memory.members) * N >= len(memory.labels) > (len(memory.members) - 1) * N:
+        learner.check_state(f"{where}, member {i}", member)
+    N = sum(learner.outputs(member) for member in memory.members)
+    # A learner that does not grow has a further state only when all before are full.
+    fewest = 0 if learner.grows else N - learner.config.n_classes
+    if not N >= len(memory.labels) > fewest:
         raise FileError(
             f"{where}: damaged: {len(memory.labels)} labels for {len(memory.members)} states of {N} outputs"
         )
     if memory.last is not None:
         f, member_at, output = memory.last
-        features = torch.empty(learner.encoder.n_features, dtype=learner.head.weight.dtype, device="meta")
+        like = next(t for t in memory.members[0].tensors.values() if t.is_floating_point())
+        features = torch.empty(learner.encoder.n_features, dtype=like.dtype, device="meta")
         check_tensors(where, {"last": f}, {"last": features})
-        if not (0 <= member_at < len(memory.members) and 0 <= output < N):
+        here = 0 <= member_at < len(memory.members)
+        if not (here and 0 <= output < learner.outputs(memory.members[member_at])):
             raise FileError(f"{where}: damaged: the latest demo belongs to no class")
 
 
 def fitting(memory: Memory, learner: Learner) -> bool:
     """Whether every member has the names, shapes and types of a learner's initial state, and is finite."""
-    initial = learner.initial_state().tensors
     try:
         for state in memory.members:
-            check_tensors("snapshot", state.tensors, initial)
+            learner.check_state("snapshot", state)
     except FileError:
         return False
-    return bool(memory.members)
+    return bool(memory.members) and all(state.batch == 1 for state in memory.members)
 
 
 def _check_counts(kept: _Kept, labels: tuple[Hashable, ...], tensors: int) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import Cost, Method, StreamInfo
 from autocl.data.fixed import FixedStream, FixedTask
 from autocl.data.imageset import ImageSet
 from autocl.errors import InputError
 from autocl.matrix import TransferMatrix
-from autocl.methods.base import Cost, Method, StreamInfo
 
 
 @dataclass(frozen=True, kw_only=True)

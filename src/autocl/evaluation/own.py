@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import Stage, chain_stream
 from autocl.data.folder import from_folder
 from autocl.data.imageset import ImageSet
@@ -11,9 +12,8 @@ from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ def other_diet(diet: str, row: str) -> str:
 
 def is_two_task(subject: Subject) -> bool:
     """A 5-way learner of the two- or three-task kind, used as it is."""
-    return any(word in subject.training.recipe for word in ("two_task", "three_task")) or (
+    return any(word in subject.training.recipe.replace("-", "_") for word in ("two_task", "three_task")) or (
         not subject.training.recipe and subject.outputs == 5
     )
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autocl.baselines.base import Method, get_method
+from autocl.baselines.embedding import Embedding
+from autocl.baselines.incontext import InContext
+from autocl.baselines.padded import padded
 from autocl.data.catalog import describe
 from autocl.data.fixed import FixedStream
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
-from autocl.methods.base import Method, get_method
-from autocl.methods.embedding import Embedding
-from autocl.methods.incontext import InContext
-from autocl.methods.padded import padded
 from autocl.recipes import RECIPES
 
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
@@ -164,7 +164,7 @@ def learner_subject(
         method=InContext(learner, cache),
         fingerprint=fingerprint,
         load=sets,
-        outputs=config.n_classes,
+        outputs=None if learner.grows else config.n_classes,
         image_shape=(config.channels, config.height, config.width),
         training=Training() if training is None else training,
         vectors=vectors is not None,
@@ -177,7 +177,7 @@ def method_subject(
     """A method of the registry as a subject, on images in the form its authors used.
 
     Args:
-        name: see `autocl.methods.method_names`.
+        name: see `autocl.baselines.method_names`.
         load_set: where image sets come from.
         features_of: the learner whose encoder it stands on, for its name in tables.
         **options: of the method, e.g. `diet="demos"`.
@@ -219,7 +219,7 @@ def _training(file: Path, meta: Mapping[str, str]) -> Training:
         return Training(
             recipe=recipe["name"],
             sets=tuple(Path(source["name"]).name for source in recipe["sources"]),
-            acl=recipe["objective"]["acl"],
+            acl=recipe["objective"]["acl"] and recipe["objective"].get("boundaries", "every") == "every",
             shots=recipe["streams"].get("shots", 15),
             validated_on=recipe["validation"]["split"],
         )

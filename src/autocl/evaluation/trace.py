@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.incontext import InContext
 from autocl.data.fixed import FixedStream, FixedTask
 from autocl.errors import InputError
 from autocl.evaluation.harness import accuracy, ask_about
 from autocl.matrix import learning_acceleration, stability_gap
-from autocl.methods.base import StreamInfo
-from autocl.methods.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
@@ -26,7 +27,6 @@ from autocl.figures.weights import (
     plot_weight_strip,
 )
 from autocl.files import write_atomic, write_json
-from autocl.methods.incontext import InContext
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3
@@ -86,7 +86,7 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
     traced = trace(subject.method, streams, every=EVERY, queries=QUERIES)
     pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(6.8, 3.2))}
     learner = subject.method.learner
-    if learner.config.mixer == "srwm":
+    if getattr(learner.config, "mixer", "") == "srwm":
         film = record_film(learner, streams[0], features=subject.method.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=5, pixels=5)
         for task in range(STRIPS):

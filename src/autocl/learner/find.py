@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.learner.fast import FILE_NAME, Learner
+from autocl.learner.base import FILE_NAME, Learner
 from autocl.names import guess, match
 
 GENERIC = (FILE_NAME, "best.safetensors")

@@ -95,6 +95,7 @@ def fast_two_task_long() -> Recipe:
     return replace(
         base,
         name="fast_two_task_long",
+        finetune=True,
         sources=(OMNIGLOT, MINI_JITTERED),
         streams=replace(TWO_TASKS, first_shot=True),
         objective=ObjectiveConfig(own_weights=(0.1, 1.0)),

@@ -2,13 +2,13 @@
 
 import torch
 
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
 from autocl.evaluation.harness import take_through
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.incontext import InContext
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.training.recipe import Recipe
 
@@ -34,7 +34,7 @@ def validate_streams(
         one_order: only streams in which the image sets come in the sampler's order, as the authors validate;
             else all orders take their turn.
     """
-    device = next(learner.parameters()).device
+    device = learner.device
     # Orders alternate or rotate with the step: a stride of one round meets the first order only.
     stride = len(sampler.sets) if one_order else 1
     matrices = []

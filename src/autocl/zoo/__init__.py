@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from autocl.learner.fast import Learner
+from autocl.learner.base import Learner
 from autocl.names import resolve
 
 __all__ = ["card", "file", "load", "names"]
@@ -47,4 +47,4 @@ def _folder() -> Traversable:
 
 def _file(name: str, suffix: str) -> Traversable:
     own = f"; a learner of your own is a path (./{name}/best{SUFFIX}) or a Learner"
-    return _folder() / (resolve(name, names(), "shipped learner", hint=own) + suffix)
+    return _folder() / (resolve(name, names(), "learner", hint=own) + suffix)
