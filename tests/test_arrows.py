@@ -103,8 +103,7 @@ def _against() -> dict[tuple[str, str], list[str]]:
 
 def test_every_room_has_a_place_in_the_table() -> None:
     rooms = {p.stem for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").is_file()}
-    assert {OLD_NAMES.get(name, name) for name in rooms} <= set(MAY_IMPORT)
-    assert set(OLD_NAMES) <= rooms, "renamed: take these out of OLD_NAMES"
+    assert rooms <= set(MAY_IMPORT)
 
 
 def test_no_two_rooms_may_import_each_other() -> None:
