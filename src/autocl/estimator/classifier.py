@@ -31,7 +31,7 @@ from autocl.estimator.inputs import (
 from autocl.estimator.labels import as_array, check_savable, ordered, read_labels, some
 from autocl.estimator.locking import OneWriter
 from autocl.estimator.overflow import Overflow, make_room
-from autocl.estimator.preprocess import Form, ImageShape, to_input
+from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
 from autocl.estimator.report import Report, make_report
 from autocl.estimator.state import Memory, Options, check_memory, fitting, read_memory, without, write_memory
 from autocl.learner import Learner
@@ -300,6 +300,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         )  # fmt: skip
         clf._form = dict(options["form"])
         clf._learner = clf._find()
+        if clf._learner.any_length and isinstance(length := clf._form.get("vectors"), int):
+            clf._learner = clf._learner.with_features(length)
         mine = clf._learner.fingerprint()
         if mine != saved.learner:
             raise FileError(
@@ -335,7 +337,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:
         """Everything is checked before anything changes; the new memory replaces the old one at the end."""
-        learner = self._find() if afresh else self._learner
+        learner = self._fitted_to(X, self._find()) if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
             x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
@@ -387,6 +389,13 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             reason = str(error).splitlines()[0]
             raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
         return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
+
+    def _fitted_to(self, X: Any, learner: Learner) -> Learner:
+        """The learner; one for vectors of any length, for those of X."""
+        if not learner.any_length or is_pictures(X):
+            return learner
+        shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
+        return learner.with_features(shape[1]) if len(shape) == 2 and shape[1] else learner
 
     def _known(self) -> Memory:
         memory: Memory | None = self.__dict__.get("_memory")

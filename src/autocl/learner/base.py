@@ -49,6 +49,8 @@ class Learner(nn.Module):
     encoder: Encoder
     grows: bool = False
     """Whether a state makes room for labels beyond its outputs when it meets them."""
+    any_length: bool = False
+    """Whether it takes ready-made vectors of any length; `with_features` makes one for a given length."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
 
@@ -155,6 +157,10 @@ class Learner(nn.Module):
                 "more classes, or with_classes(n)"
             )
         return state
+
+    def with_features(self, length: int) -> "Learner":
+        """The same learner for ready-made vectors of this length."""
+        raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
 
     def fits(self, state: LearnerState) -> bool:
         """Whether a state has the names, types and shapes of this learner's."""

@@ -81,6 +81,28 @@ class ReadoutLearner(Learner):
         other.train(self.training)
         return other
 
+    @property
+    def any_length(self) -> bool:
+        """Whether it takes ready-made vectors of any length."""
+        return self.config.encoder.kind == "identity" and self.readout.any_length
+
+    def with_features(self, length: int) -> Learner:
+        """The same learner for ready-made vectors of this length."""
+        if not self.any_length:
+            return super().with_features(length)
+        other = ReadoutLearner(replace(self.config, channels=length, height=1, width=1)).to(self.device)
+        other.load_state_dict(self.state_dict())
+        other.train(self.training)
+        return other
+
+    def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
+        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        return self.readout.novelty(self._scaled(f), dict(state.tensors))
+
+    def forget(self, state: LearnerState, output: int) -> LearnerState:
+        """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
+        return LearnerState(self.readout.forget(dict(state.tensors), output))
+
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N]."""
         self._check_features(f, state)
