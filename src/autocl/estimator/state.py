@@ -115,11 +115,17 @@ def write_memory(
     write_tensors(path, tensors, {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)})
 
 
+class KeptForm(TypedDict, total=False):
+    """What an estimator knows of the shape of its input; see `autocl.estimator.preprocess.Form`."""
+
+    vectors: int
+    images: tuple[int, ...]
+
+
 class Options(TypedDict):
     """What an estimator keeps beside its memory."""
 
-    form: dict[str, int | tuple[int, ...]]
-    """What it knows of the shape of its input."""
+    form: KeptForm
     image_shape: tuple[int, ...] | Literal["pad"] | None
     overflow: Literal["error", "ensemble"]
     prequential: bool
