@@ -127,8 +127,10 @@ class TestFilesThatLie:
             ({"learned_at": {"p": 3}}, "probe set 'p'"),
             ({"labels": list(range(6)), "counts": [1] * 6}, "6 labels for 1 states of 5 outputs"),
             ({"form": None}, "form must be an object"),
+            ({"form": {"form": {"images": 3}, "image_shape": None, "overflow": "error", "prequential": True}},
+             "form.form.images must be a list"),
         ],
-    )
+    )  # fmt: skip
     def test_numbers_that_cannot_be(self, tmp_path, changes, message):
         clf, path = fitted(), tmp_path / "c.safetensors"
         clf.save(path)
@@ -241,7 +243,7 @@ class TestInputs:
             (b"\x89PNG", r"one bytes: pass a list"),
             ([b"\x89PNG"], "decode them first"),
             (iter([]), "pass list"),
-            (images(1)[0], r"image_shape=\(4, 4\); if X is a single image"),
+            (images(1)[0], r"is one image here, not several: pass X\[None\]"),
             (np.zeros((3, 64)), r"image_shape=\(8, 8\)"),
             (np.zeros((3, 768)), r"image_shape=\(16, 16, 3\)"),
             (np.zeros((3, 65)), r"image_shape=\(height, width\)"),

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,16 @@ from autocl.estimator.locking import OneWriter
 from autocl.estimator.overflow import Overflow, make_room
 from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
 from autocl.estimator.report import Report, make_report
-from autocl.estimator.state import Memory, Options, check_memory, fitting, read_memory, without, write_memory
+from autocl.estimator.state import (
+    KeptForm,
+    Memory,
+    Options,
+    check_memory,
+    fitting,
+    read_memory,
+    without,
+    write_memory,
+)
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.learner.state import LearnerState
@@ -269,8 +278,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             memory, form, learner = self._known(), self._form, self._learner
         source = str(self.learner) if isinstance(self.learner, str | Path) else None
         options: Options = {
-            "form": form, "image_shape": check_image_shape(self.image_shape), "overflow": self.overflow,
-            "prequential": bool(self.prequential),
+            "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
+            "overflow": self.overflow, "prequential": bool(self.prequential),
         }  # fmt: skip
         write_memory(path, memory, options=options, learner=learner.fingerprint(), source=source)
 
@@ -300,8 +309,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         )  # fmt: skip
         clf._form = dict(options["form"])
         clf._learner = clf._find()
-        if clf._learner.any_length and isinstance(length := clf._form.get("vectors"), int):
-            clf._learner = clf._learner.with_features(length)
+        if clf._learner.any_length and "vectors" in clf._form:
+            clf._learner = clf._learner.with_features(clf._form["vectors"])
         mine = clf._learner.fingerprint()
         if mine != saved.learner:
             raise FileError(
@@ -310,8 +319,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             )
         check_memory(path, saved.memory, clf._learner)
         clf._memory = saved.memory.to(clf._learner.device)
-        if isinstance(length := clf._form.get("vectors"), int):
-            clf.n_features_in_ = length
+        if "vectors" in clf._form:
+            clf.n_features_in_ = clf._form["vectors"]
         return clf
 
     @property

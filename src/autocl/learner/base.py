@@ -169,9 +169,11 @@ class Learner(nn.Module):
     def check_state(self, where: str | Path, state: LearnerState) -> None:
         """Refuse a state from a file that is not a finite one of this learner's."""
         if not self.fits(state):
-            want = {name: list(t.shape) for name, t in self.initial_state(1).tensors.items()}
-            have = {name: list(t.shape) for name, t in state.tensors.items()}
-            raise FileError(f"{where}: holds {have}, but this learner's state has {want}")
+            want, have = self._form(self.initial_state()), self._form(state)
+            name = min(n for n in {*want, *have} if want.get(n) != have.get(n))
+            if name not in want or name not in have:
+                raise FileError(f"{where}: {'lacks' if name in want else 'holds an unknown'} tensor {name}")
+            raise FileError(f"{where}: {name} is {have[name]}, but must be {want[name]}")
         for name, t in state.tensors.items():
             if t.is_floating_point() and not bool(torch.isfinite(t).all()):
                 raise FileError(f"{where}: {name} holds NaN or infinity")
