@@ -11,7 +11,6 @@ import math
 from statistics import fmean
 
 import torch
-from autocl.readouts.ridge import orthogonal_normal
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -21,6 +20,7 @@ from autocl.data import FixedStream, ImageSet, load, split_stream
 from autocl.data.stream_config import Scenario
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
+from autocl.readouts.ridge import orthogonal_normal
 
 WIDTHS, KEYS, PENALTY = (1.0, 2.0, 4.0, 8.0), (256, 512, 1024), 0.3
 

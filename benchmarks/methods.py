@@ -15,11 +15,11 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
-from autocl.readouts.online import OnlineHead
 from torch import nn
 from torch.nn import functional as F
 
 from autocl.baselines.mlp import BatchedMLP
+from autocl.readouts.online import OnlineHead
 
 RUNS, BATCH, SIZES = 10, 128, (1024, 400, 400, 2)
 

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "zoo": BASE | {"learner"},
     "learner": BASE | {"ops", "encoders", "layers", "readouts", "zoo"},
 }
-"""What each package may import beside itself. The zoo is only names and files; the learner's `find` asks it."""
+"""What each package may import beside itself. The zoo is only names and files; `learner/find.py` asks it."""
 
 
 def imported(file: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Names as people type them: `split_class` is `split-class`, and a slip of the finger is answered with a guess."""
+"""Names as people type them: `split_class` is `split-class`, and a typing error is answered with a guess."""
 
 import difflib
 from collections.abc import Iterable
@@ -46,9 +46,9 @@ def resolve(
     Example:
         >>> resolve("split_class", ["split-class"], "learner")
         'split-class'
-        >>> resolve("quik", ["everyday", "quick"], "recipe")
+        >>> resolve("quik", ["fast", "quick"], "recipe")
         Traceback (most recent call last):
-        autocl.errors.InputError: there is no recipe 'quik': did you mean 'quick'? choose one of everyday, quick
+        autocl.errors.InputError: there is no recipe 'quik': did you mean 'quick'? choose one of fast, quick
     """
     known = list(known)
     if (found := match(name, known)) is not None:

@@ -47,4 +47,3 @@ def list_learners() -> None:
     console = Console()
     console.print(table if zoo.names() else "no learner ships with this checkout")
     console.print("autocl zoo NAME prints a learner's card", highlight=False)
-
