@@ -1,4 +1,4 @@
-"""The universal read-out: its memory loses no moment, its examination is honest, its answers know no order of names."""
+"""The universal read-out: memory without loss of moments, honest examination, answers without favourites."""
 
 import pytest
 import torch
@@ -15,7 +15,9 @@ from autocl.readouts.universal import UniversalReadout, examine, key, moments_of
 def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor]:
     """Clusters: features [B, n, F] and labels [B, n]; every class has at least two demos."""
     generator = torch.Generator().manual_seed(seed)
-    y = torch.cat([torch.arange(classes).repeat(2), torch.randint(classes, (n - 2 * classes,), generator=generator)])
+    y = torch.cat(
+        [torch.arange(classes).repeat(2), torch.randint(classes, (n - 2 * classes,), generator=generator)]
+    )
     centre = 2 * torch.randn(batch, classes, length, generator=generator)
     return centre[:, y] + torch.randn(batch, n, length, generator=generator), y.expand(batch, -1)
 
@@ -67,7 +69,9 @@ def test_discriminant_and_cosine_leave_a_demo_out_of_its_own_mean(readout: Unive
             centre = x[members].mean(0)
             raw[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
             cos[i, c] = round_x[i] @ torch.nn.functional.normalize(round_x[members].mean(0), dim=-1)
-    torch.testing.assert_close(discriminant.left_out[0, :12], raw / raw.std(correction=0), rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(
+        discriminant.left_out[0, :12], raw / raw.std(correction=0), rtol=1e-6, atol=1e-8
+    )
     torch.testing.assert_close(cosine.left_out[0, :12], cos / cos.std(correction=0), rtol=1e-6, atol=1e-8)
 
 
@@ -177,7 +181,9 @@ def test_merged_states_hold_the_classes_of_both(readout: UniversalReadout) -> No
 def test_the_examination_gives_chance_to_an_expert_that_guesses(readout: UniversalReadout) -> None:
     f, y = stream(200, 40, 4)
     moments = moments_of(learned(readout, f, y, 4))
-    guess = Expert(lambda x: x, torch.randn(moments.target.shape, generator=torch.Generator().manual_seed(1)).double())
+    guess = Expert(
+        lambda x: x, torch.randn(moments.target.shape, generator=torch.Generator().manual_seed(1)).double()
+    )
     loss, accuracy, examined = examine([readout.experts(moments)[1], guess], moments)
     assert accuracy[0, 0] > 0.95
     assert 0.15 < accuracy[0, 1] < 0.35

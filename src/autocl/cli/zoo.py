@@ -33,11 +33,6 @@ def zoo(name: Name = None, /) -> None:
         rows.append((each, str(c.n_classes), f"{c.height}×{c.width}×{c.channels}", f"{size:,}", state))
     headings = ("name", "outputs", "input", "parameters", "state")
     console = Console()
-<<<<<<< HEAD
     if rows:
         console.print(tabulate(headings, rows, right=("outputs", "parameters", "state")))
     say("autocl zoo NAME prints a learner's card" if rows else "no learner ships with this checkout")
-=======
-    console.print(table if zoo.names() else "no learner ships with this checkout")
-    console.print("autocl zoo NAME prints a learner's card", highlight=False)
->>>>>>> learner

@@ -48,6 +48,7 @@ class ReadoutLearner(Learner):
             config.readout, n_features=self.encoder.n_features, n_classes=config.n_classes
         )
         self.grows = self.readout.grows
+        self.any_length = config.encoder.kind == "identity" and self.readout.any_length
         self.steps_per_demo = self.readout.steps_per_demo
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
@@ -80,11 +81,6 @@ class ReadoutLearner(Learner):
         other.load_state_dict(theirs)
         other.train(self.training)
         return other
-
-    @property
-    def any_length(self) -> bool:
-        """Whether it takes ready-made vectors of any length."""
-        return self.config.encoder.kind == "identity" and self.readout.any_length
 
     def with_features(self, length: int) -> Learner:
         """The same learner for ready-made vectors of this length."""

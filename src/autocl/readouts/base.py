@@ -59,7 +59,7 @@ class Readout(nn.Module):
         """Scores [B, Q, N] of queries f [B, Q, F]; what they say of classes without demos means nothing."""
 
     def novelty(self, f: Tensor, state: State) -> Tensor:
-        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1; here, how unsure the answer is."""
+        """How unlike all demos queries f [B, Q, F] are, [B, Q] in 0…1; here, how unsure the answer is."""
         return 1 - self.read(f, state).softmax(-1).amax(-1)
 
     def forget(self, state: State, label: int) -> State:

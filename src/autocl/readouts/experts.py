@@ -1,7 +1,7 @@
-"""Closed-form answers from a memory: kernels, ridge regression, discriminant analysis, cosines to class means.
+"""Closed-form answers from a memory: kernels, ridge regression, discriminants, cosines to class means.
 
-Each expert answers queries, and the prototypes themselves as if each had not been learned (leave-one-out, also
-in closed form): its own examination on what the stream has shown.
+Each expert answers queries, and the prototypes themselves as if each had not been learned (leave-one-out,
+also in closed form): its own examination on what the stream has shown.
 
 Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = classes.
 """
@@ -18,7 +18,7 @@ from autocl.readouts.memory import FREE, Memory
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_NOISE = 0.05
-"""A prototype of many demos is trusted as one of 1 / this at most: kernels of near twins stay well-conditioned."""
+"""A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
 
 class Expert(NamedTuple):
@@ -40,7 +40,7 @@ class Moments(NamedTuple):
     """[B, 1, D], of all demos."""
     spread: Tensor
     """[B, 1, 1], half the mean squared distance between two demos."""
-    count: Tensor
+    size: Tensor
     """[B, N], demos of each class."""
     centre: Tensor
     """[B, N, D], class means; zero for classes without demos."""
@@ -103,7 +103,7 @@ def ridge_expert(moments: Moments, penalty: Tensor) -> Expert:
 
 
 def discriminant_expert(moments: Moments, shrinkage: Tensor) -> Expert:
-    """Linear discriminant analysis; the within-class scatter of all demos, exactly, plus a multiple of identity."""
+    """Linear discriminants: the exact within-class scatter of all demos, plus a multiple of identity."""
     memory, centre = moments.memory, moments.centre
     D = centre.shape[-1]
     apart = (memory.prototype - moments.target @ centre) * moments.used[..., None]
@@ -143,7 +143,7 @@ def _without_itself(moments: Moments, cross: Tensor, norm: Tensor, x: Tensor, me
     own_cross = (cross * target).sum(-1)
     own_norm = (norm * target).sum(-1)
     square = ((x @ metric) * x).sum(-1)
-    size = (moments.count[:, None] * target).sum(-1)
+    size = (moments.size[:, None] * target).sum(-1)
     rest = (size - weight).clamp(min=1)
     product = (size * own_cross - weight * square) / rest
     length = (size**2 * own_norm - 2 * size * weight * own_cross + weight**2 * square) / rest**2
@@ -152,7 +152,11 @@ def _without_itself(moments: Moments, cross: Tensor, norm: Tensor, x: Tensor, me
 
 def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Expert:
     """An expert whose leave-one-out scores have unit deviation."""
-    known = moments.used[..., None] * (moments.count[:, None] > 0) * (1 - alone(moments)[..., None] * moments.target)
+    known = (
+        moments.used[..., None]
+        * (moments.size[:, None] > 0)
+        * (1 - alone(moments)[..., None] * moments.target)
+    )
     number = known.sum((1, 2), keepdim=True).clamp(min=1)
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number

@@ -54,10 +54,14 @@ class Memory(NamedTuple):
 
     def with_places(self, places: int) -> "Memory":
         """The same memory with more free places."""
-        B, M, D = self.prototype.shape
-        new = Memory.empty(B, places - M, self.prototype)
-        parts = [torch.cat(pair, 1) for pair in zip(self[:3], new[:3], strict=True)]
-        return Memory(*parts, self.scatter)
+        batch, have = self.weight.shape
+        new = Memory.empty(batch, places - have, self.prototype)
+        return Memory(
+            torch.cat([self.prototype, new.prototype], 1),
+            torch.cat([self.weight, new.weight], 1),
+            torch.cat([self.label, new.label], 1),
+            self.scatter,
+        )
 
     def learn(self, x: Tensor, y: Tensor) -> "Memory":
         """Take in demos x [B, T, D] with labels y [B, T], in their order."""

@@ -80,7 +80,7 @@ class Gate(nn.Module):
             last.bias.copy_(torch.tensor([0.0, 2.0]))
 
     def forward(self, loss: Tensor, accuracy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor]:
-        """Marks loss [B, E, S], accuracy [B, E] and facts [B, FACTS] -> shares and sharpnesses, both [B, E]."""
+        """Marks loss [B, E, S], accuracy [B, E], facts [B, FACTS] -> shares and sharpnesses, both [B, E]."""
         B, E, _ = loss.shape
         best = loss.amin((1, 2), keepdim=True)
         seen = [
@@ -134,7 +134,7 @@ class UniversalReadout(Readout):
         memory, x = Memory.of(state), key(f)
         length = torch.full_like(state["length"], f.shape[-1])
         if bool((state["length"] == 0).all()):
-            memory = Memory.empty(*memory.weight.shape, x)
+            memory = Memory.empty(len(x), memory.weight.shape[1], x)
         elif not torch.equal(length, state["length"]):
             raise InputError(
                 f"the stream began with features of length {int(state['length'][0])}, these have length "
@@ -236,11 +236,11 @@ def examine(experts: Sequence[Expert], moments: Moments) -> tuple[Tensor, Tensor
     """Marks of the experts on the memory's prototypes, each left out in turn.
 
     Returns:
-        Cross-entropy [B, E, S] under each sharpness and accuracy [B, E], means over the prototypes whose class
-        has another one; what chance gives where there is none. And the share [B] of prototypes examined.
+        Cross-entropy [B, E, S] under each sharpness and accuracy [B, E], means over the prototypes whose
+        class has another one; what chance gives where there is none. And the share [B] that was examined.
     """
     target = moments.target
-    seen = moments.count > 0
+    seen = moments.size > 0
     taking = moments.used * (1 - alone(moments))
     number = taking.sum(1)
     weight = taking / number.clamp(min=1)[:, None]
@@ -267,7 +267,7 @@ def moments_of(state: State) -> Moments:
 def facts_of(moments: Moments, examined: Tensor) -> Tensor:
     """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever."""
     n = moments.memory.demos.clamp(1, 1000)
-    classes = (moments.count > 0).sum(1).clamp(1, 100).to(n.dtype)
+    classes = (moments.size > 0).sum(1).clamp(1, 100).to(n.dtype)
     D = moments.mean.shape[-1]
     length = torch.full_like(n, float(max(D, 16))).log()
     spread = moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5)
@@ -276,7 +276,7 @@ def facts_of(moments: Moments, examined: Tensor) -> Tensor:
 
 
 def key(f: Tensor) -> Tensor:
-    """What is remembered of features: [..., F] -> [..., D]. Long ones are projected, all but short ones scaled."""
+    """What is remembered of features, [..., F] -> [..., D]: long ones projected, all but short scaled."""
     if f.shape[-1] > LARGEST:
         f = f @ _projection(f.shape[-1]).to(f)
     return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
@@ -297,7 +297,9 @@ def _used(memory: Memory) -> Memory:
     """The memory without places that are free in every stream, which would only cost time."""
     taken = (memory.label != FREE).any(0)
     places = max(1, int(taken.nonzero().max()) + 1 if bool(taken.any()) else 1)
-    return Memory(memory.prototype[:, :places], memory.weight[:, :places], memory.label[:, :places], memory.scatter)
+    return Memory(
+        memory.prototype[:, :places], memory.weight[:, :places], memory.label[:, :places], memory.scatter
+    )
 
 
 def _joined(memory: Memory, other: Memory) -> Memory:
