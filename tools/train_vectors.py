@@ -91,7 +91,7 @@ def clusters(rng: np.random.Generator) -> Floats:
 def changed(f: Floats, rng: np.random.Generator) -> Floats:
     """Features of an encoder that does not exist: fewer dimensions, mixed ones, or noise."""
     length, kind = f.shape[-1], rng.random()
-    if kind < 0.4:
+    if kind < 0.4 or length <= 16:
         return f
     if kind < 0.6:
         return f[..., rng.permutation(length)[: int(2 ** rng.uniform(4, np.log2(length)))]]
@@ -101,10 +101,8 @@ def changed(f: Floats, rng: np.random.Generator) -> Floats:
     return (f + rng.uniform(0, 1) * f.std() * rng.standard_normal(f.shape)).astype(np.float32)
 
 
-def table(
-    readout: UniversalReadout, source: Floats, rng: np.random.Generator, *, change: bool
-) -> Table | None:
-    """Draw a stream of random shape and let the experts answer and be examined; None if it has one class."""
+def table(readout: UniversalReadout, source: Floats, rng: np.random.Generator, *, change: bool) -> Table:
+    """Draw a stream of random shape, and let the experts answer and be examined."""
     shots = int(rng.choice([1, 2, 3, 5, 10, 15]))
     number = int(rng.integers(2, min(len(source), 40) + 1))
     number = max(2, min(number, MOST // shots))
@@ -186,11 +184,10 @@ def main() -> None:
     tables: list[Table] = []
     for i in range(args.streams):
         source = clusters(rng) if rng.random() < 0.2 else sets[rng.integers(len(sets))]
-        if (made := table(readout, source, rng, change=True)) is not None:
-            tables.append(made)
+        tables.append(table(readout, source, rng, change=True))
         if i % 200 == 199:
             print(f"{i + 1} of {args.streams} streams", flush=True)
-    judged = [t for i in range(300) if (t := table(readout, held_out[i % len(held_out)], rng, change=False))]
+    judged = [table(readout, held_out[i % len(held_out)], rng, change=False) for i in range(300)]
     optimiser = torch.optim.Adam(readout.gate.parameters(), lr=3e-3)
     for step in range(args.steps):
         for group in optimiser.param_groups:
