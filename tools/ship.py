@@ -16,16 +16,15 @@ from tools.training_command import command_of
 from autocl import zoo
 from autocl.data import ImageSet
 from autocl.errors import FileError
-from autocl.evaluation.bench import table_of
-from autocl.evaluation.outcome import read_all
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.table import markdown
+from autocl.evaluation.results import read_results
+from autocl.evaluation.table import lines, markdown
 from autocl.files import read_tensors, write_json, write_text
 from autocl.learner.fast import Learner
 from autocl.learner.find import learner_file
 from autocl.training import checkpoint
 from autocl.training.log import read_log
-from autocl.training.recipe import Recipe, read_recipe, recipe_to_dict
+from autocl.training.recipe import Recipe, provenance, read_recipe, recipe_to_dict
 from autocl.training.sources import sets_of
 
 ZOO = Path(zoo.__file__).parent
@@ -75,14 +74,7 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
         "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
         "data": _data(recipe),
     }
-    meta = {
-        "name": name,
-        "recipe": recipe.name,
-        "sets": " ".join(source.title for source in recipe.sources),
-        "acl": str(recipe.objective.acl).lower(),
-        "shots": str(getattr(recipe.streams, "shots", 15)),
-        "validated_on": recipe.validation.split,
-    }
+    meta = {"name": name, **provenance(recipe)}
     file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
     write_json(folder / f"{name}.json", record)
     return file
@@ -142,12 +134,12 @@ def _measured(name: str, learner: Learner, results: Path) -> str:
     tables = []
     for protocol in PROTOCOLS.values():
         own = [
-            o
-            for o in read_all(results, protocol.name)
-            if o.subject == name and o.identity.get("fingerprint") == learner.fingerprint()
+            r
+            for r in read_results(results, protocol.name)
+            if r.entry == name and r.identity.get("fingerprint") == learner.fingerprint()
         ]
         if own:
-            tables.append(markdown(table_of(protocol, own), title=protocol.title).replace("# ", "### ", 1))
+            tables.append(markdown(lines(protocol, own), title=protocol.title).replace("# ", "### ", 1))
     return "\n".join(tables) or "Nothing yet: `autocl bench all` measures it.\n"
 
 

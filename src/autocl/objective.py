@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.data.batch import StreamBatch, Task
+from autocl.data.stream import Stream, Task
 from autocl.errors import InputError
 from autocl.learner.fast import Learner
 from autocl.learner.state import LearnerState
@@ -65,7 +65,7 @@ class Outcome:
 def acl_objective(
     learner: Learner,
     features: Tensor,
-    batch: StreamBatch,
+    batch: Stream,
     config: ObjectiveConfig,
     *,
     state: LearnerState | None = None,

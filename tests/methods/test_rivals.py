@@ -8,13 +8,13 @@ from tools.tune_oml import tuned
 from autocl.data.split import split_stream
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import FileError, InputError
-from autocl.evaluation.harness import take_through
 from autocl.learner.config import LearnerConfig
 from autocl.learner.fast import Learner
 from autocl.methods import get_method
 from autocl.methods.embedding import Embedding
 from autocl.methods.rival import Rival, RivalConfig
 from autocl.methods.search import search
+from autocl.passage import run_streams
 
 FROZEN = ["nearest-mean", "streaming-lda", "ridge", "knn"]
 TRAINED = {
@@ -34,11 +34,11 @@ def pixels():
 @pytest.mark.parametrize("name", FROZEN)
 @pytest.mark.parametrize("diet", ["demos", "full"])
 def test__frozen_features__are_learned_without_forgetting(name, diet, streams):
-    taken = take_through(get_method(name, embedding=pixels(), diet=diet), streams("class"))
+    taken = run_streams(get_method(name, embedding=pixels(), diet=diet), streams("class"))
     assert taken.matrix.average().min() > 0.9
     assert taken.cost.gradient_steps == 0
     assert taken.cost.examples == (
-        24 if diet == "demos" else sum(len(t.train_index) for t in streams()[0].tasks)
+        24 if diet == "demos" else sum(t.train.shape[1] for t in streams()[0].tasks)
     )
 
 
@@ -47,13 +47,13 @@ def test__meta_trained__learn_streams_and_runs_do_not_mix(name, streams):
     rival = Rival(RivalConfig(**TRAINED[name], **SHAPE))
     runs = streams("class", runs=3)
     together = get_method(name, rival=rival)
-    taken = take_through(together, runs)
+    taken = run_streams(together, runs)
     alone = get_method(name, rival=rival)
-    again = take_through(alone, runs[2:])
+    again = run_streams(alone, runs[2:])
     task = runs[0].tasks[0]
     torch.testing.assert_close(
-        together.predict(task.query_set, task.query_index)[2:],
-        alone.predict(task.query_set, task.query_index),
+        together.predict(task.query_set, task.queries[0])[2:],
+        alone.predict(task.query_set, task.queries[0]),
     )
     assert taken.cost == again.cost
     assert taken.cost.gradient_steps == (24 if name in ("oml", "anml") else 0)
@@ -117,7 +117,7 @@ def test__tuned__takes_the_best_of_the_grid_on_all_settings_and_says_so(tmp_path
     assert trials["class"][0].mean > trials["class"][-1].mean
     found.save(tmp_path / "oml-tuned.safetensors")
     method = get_method("oml-tuned", rival=tmp_path / "oml-tuned.safetensors")
-    assert take_through(method, streams("class")).cost.gradient_steps == found.config.iterations * 24
+    assert run_streams(method, streams("class")).cost.gradient_steps == found.config.iterations * 24
     with pytest.raises(InputError, match="tuned on a validation part"):
         get_method("oml-tuned", rival=rival)
 

@@ -13,22 +13,24 @@ from autocl.data.fixed import Demos
 from autocl.data.stream_config import Scenario
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
+from autocl.evaluation.emergence import read_emergence
+from autocl.evaluation.entry import Entry, method_entry, open_learner
+from autocl.evaluation.lines import put_lines
 from autocl.evaluation.own import evaluate_folder
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.protocols.emergence import read_emergence
-from autocl.evaluation.subject import Subject, method_subject, open_learner
-from autocl.evaluation.table import rich_table
+from autocl.evaluation.table import lines, rich_table
 from autocl.files import write_atomic, write_json
 from autocl.methods.base import Diet, method_names
 
-FIGURES = ("emergence", "weights")
+FIGURES = ("emergence", "weights", "report")
+NAMES = ", ".join((*PROTOCOLS, *FIGURES, "all"))
 WIDE = 120
 """Columns of a terminal that has room for what each number cost."""
 
 
 def bench(
-    table: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TABLE")],
+    table: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TABLE", help=f"one of {NAMES}")],
     /,
     *,
     learner: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
@@ -42,19 +44,16 @@ def bench(
     diet: Diet | None = None,
     embedding: str | None = None,
     rivals: Path | None = None,
-    vectors: Path | None = None,
     row: str | None = None,
     out: Path | None = None,
 ) -> None:
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
 
-    Tables: two-task, two-task-ood, split-mnist, shots, meta-validation, split-omniglot, diverse, vit,
-    shapes.
-    Figures: emergence (from --run), weights. "all" is everything. OUT/report.html shows all that was ever
-    measured into OUT; it is not measured again unless the learner, the data, an option or autocl changed.
+    Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
+    or autocl changed. Two figures are no tables: emergence (from --run) and weights. "report" draws all that
+    was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
 
     Args:
-        table: which one, or "all".
         learner: a file, the folder of a run, or a name in the zoo; may be given several times. Default: the
             whole zoo, unless --method is given.
         method: a method by name, or "all"; may be given several times.
@@ -68,24 +67,25 @@ def bench(
         embedding: the learner whose encoder methods on frozen features use; default: the first --learner.
         rivals: folder with meta-trained rivals, NAME.safetensors or the run of `autocl train NAME` in NAME;
             default: those that ship.
-        vectors: folder with feature vectors of the image sets, for learners over frozen features (vit).
-        row: the paper's row to compare with; default: by the learner's recipe.
+        row: the paper's row to compare with; default: the one that says of itself what the learner's file
+            says, field by field.
         out: folder of results; default: results, or results-quick with --quick.
     """
-    console = Console()
     out = Path("results-quick" if quick else "results") if out is None else out
     options = Options(runs=runs, queries=queries, demos=demos, forward=forward, quick=quick)
     if table not in (*PROTOCOLS, *FIGURES, "all"):
-        raise InputError(
-            f"there is no table {table!r}: choose one of {', '.join((*PROTOCOLS, *FIGURES))}, all"
-        )
+        raise InputError(f"there is no table {table!r}: choose one of {NAMES}")
     if table == "emergence" and not run:
         raise InputError("emergence is drawn from the log of a training run: give --run FOLDER")
+    console = Console()
+    if table == "report":
+        _report(out, console)
+        return
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
-    learners = [open_learner(name, vectors=vectors) for name in names]
+    learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    subjects = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=console.print)
-    if not subjects and not run:
+    entries = learners + find_methods(method, diet=diet, encoder=encoder, rivals=rivals, say=console.print)
+    if not entries and not run:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
@@ -96,16 +96,19 @@ def bench(
 
     for protocol in PROTOCOLS.values():
         if table in (protocol.name, "all"):
-            outcomes = [
-                o for s in subjects for o in benching.run(protocol, s, options, out, row=row, say=say)
-            ]
-            made = benching.table_of(protocol, outcomes)
+            lines(protocol, (), row=row)  # an unknown row is said before anything is measured
+            results = [r for e in entries for r in benching.run(protocol, e, options, out, say=say)]
+            made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
     if table in ("emergence", "all"):
-        for folder in run:
-            _emergence(folder, out, say)
+        put_lines(out / "emergence.jsonl", [read_emergence(f).to_dict() for f in run], key=("name",))
     if table in ("weights", "all"):
         _pictures(learners, out, say)
+    if table == "all":
+        _report(out, console)
+
+
+def _report(out: Path, console: Console) -> None:
     from autocl.figures.report import write_report
 
     console.print(f"report: {write_report(out)}", soft_wrap=True)
@@ -135,9 +138,9 @@ def evaluate(
         queries: ask at most so many of each task.
         out: write matrix.json and matrix.png to this folder.
     """
-    subject = open_learner(learner)
+    entry = open_learner(learner)
     result = evaluate_folder(
-        subject.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
+        entry.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
     )
     console = Console()
     console.print(_matrix_table(result.matrix.mean().to_lists(), result.tasks))
@@ -154,7 +157,7 @@ def evaluate(
     write_json(
         out / "matrix.json",
         {
-            "learner": {"name": subject.name, "fingerprint": subject.fingerprint},
+            "learner": {"name": entry.name, "fingerprint": entry.fingerprint},
             "data": str(data),
             "tasks": result.tasks,
             "scenario": scenario,
@@ -170,10 +173,10 @@ def find_methods(
     names: Sequence[str],
     *,
     diet: Diet | None = None,
-    encoder: Subject | None = None,
+    encoder: Entry | None = None,
     rivals: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Subject]:
+) -> list[Entry]:
     """Methods by name; "all" means all that can be made from what was given, and says which cannot.
 
     Args:
@@ -183,20 +186,24 @@ def find_methods(
         rivals: folder with meta-trained rivals.
         say: is told what is left out.
     """
-    subjects = []
+    entries = []
     for name in method_names() if "all" in names else names:
         common: dict[str, Any] = {} if diet is None else {"diet": diet}
         tries: list[dict[str, Any]] = [{}]
         if encoder is not None:
             tries.append(
-                {"embedding": encoder.embedding, "load_set": encoder.load, "features_of": encoder.name}
+                {
+                    "embedding": encoder.in_context.features,
+                    "load_set": encoder.load,
+                    "features_of": encoder.name,
+                }
             )
         if file := _rival_file(name, rivals):
             tries = [{"rival": file}]
         reasons: list[InputError] = []
         for extra in tries:
             try:
-                subjects.append(method_subject(name, **common, **extra))
+                entries.append(method_entry(name, **common, **extra))
                 break
             except InputError as error:
                 reasons.append(error)
@@ -204,7 +211,7 @@ def find_methods(
             if "all" not in names:
                 raise reasons[0]
             say(f"without {name}: {reasons[0]}")
-    return subjects
+    return entries
 
 
 def _rival_file(name: str, folder: Path | None) -> Path | None:
@@ -213,21 +220,14 @@ def _rival_file(name: str, folder: Path | None) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _pictures(learners: Sequence[Subject], out: Path, say: Callable[[str], None]) -> None:
+def _pictures(learners: Sequence[Entry], out: Path, say: Callable[[str], None]) -> None:
     from autocl.figures.pictures import picture_learner
 
-    for subject in learners:
+    for entry in learners:
         try:
-            say(f"weights: pictures of {subject.name} are in {picture_learner(subject, out, say=say)}")
+            say(f"weights: pictures of {entry.name} are in {picture_learner(entry, out, say=say)}")
         except AutoclError as reason:
-            say(f"weights: no pictures of {subject.name}: {reason}")
-
-
-def _emergence(folder: Path, out: Path, say: Callable[[str], None]) -> None:
-    found = read_emergence(folder)
-    path = out / "emergence" / f"{found.name}.json"
-    write_json(path, found.to_dict())
-    say(f"emergence: {path}")
+            say(f"weights: no pictures of {entry.name}: {reason}")
 
 
 def _matrix_table(values: list[list[float | None]], tasks: Sequence[str]) -> Table:

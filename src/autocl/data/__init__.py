@@ -1,8 +1,7 @@
 """Everything between files on disk and index tensors of a batch of streams."""
 
 from autocl.data.augment import Augment
-from autocl.data.batch import StreamBatch, Task
-from autocl.data.fixed import FixedStream, FixedTask, Stage, chain_stream
+from autocl.data.fixed import Stage, chain_stream
 from autocl.data.glyphs import draw_glyphs
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
@@ -11,16 +10,15 @@ from autocl.data.requirements import assert_disjoint
 from autocl.data.sampler import StreamSampler
 from autocl.data.sheet import contact_sheet
 from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
+from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import RandomShapes, StreamConfig
 
 __all__ = [
     "Augment",
-    "FixedStream",
-    "FixedTask",
     "ImageSet",
     "RandomShapes",
     "Stage",
-    "StreamBatch",
+    "Stream",
     "StreamConfig",
     "StreamSampler",
     "Task",
@@ -34,6 +32,7 @@ __all__ = [
     "half",
     "load",
     "mini_split_cifar100",
+    "side_by_side",
     "split_omniglot",
     "split_stream",
 ]

@@ -14,7 +14,7 @@ from autocl.demo.contest import Standing
 from autocl.demo.mistakes import Mistake
 from autocl.demo.table import percent
 from autocl.errors import FileError
-from autocl.evaluation.protocols.weights import WeightFilm
+from autocl.evaluation.weights import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.style import COLOURS, SEQUENTIAL, quiet
 from autocl.files import write_atomic

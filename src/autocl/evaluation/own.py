@@ -9,11 +9,11 @@ from autocl.data.imageset import ImageSet
 from autocl.data.own import from_folder
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
-from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
 from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
 from autocl.methods.incontext import InContext
+from autocl.passage import run_streams
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,13 +73,13 @@ def evaluate_folder(
         for names in parsed
     ]
     streams = [chain_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)]
-    taken = take_through(InContext(learner), streams, queries=queries, forward=forward)
+    passed = run_streams(InContext(learner), streams, queries=queries, forward=forward)
     return OwnResult(
-        matrix=taken.matrix,
+        matrix=passed.matrix,
         tasks=tuple(stage.name for stage in stages),
         scenario=scenario,
         shots=shots,
-        queries=tuple(min(len(t.query_index), queries or len(t.query_index)) for t in streams[0].tasks),
+        queries=tuple(min(t.queries.shape[1], queries or t.queries.shape[1]) for t in streams[0].tasks),
     )
 
 

@@ -3,14 +3,13 @@
 Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Task
 from autocl.errors import InputError
 from autocl.learner.fast import Learner
 from autocl.learner.state import LearnerState
@@ -62,17 +61,13 @@ class InContext(Method):
         self._info, self._examples = info, 0
         self._state = self.learner.initial_state(len(info.seeds)).detach()
 
-    def learn(self, tasks: Sequence[FixedTask]) -> None:
+    def learn(self, task: Task) -> None:
         """Show the demos of one task to every run."""
-        state = self.state
-        if len({len(t.demo_index) for t in tasks}) != 1 or len(tasks) != state.batch:
-            raise InputError(
-                f"{state.batch} runs side by side need one task each with equally many demos, got "
-                f"{[len(t.demo_index) for t in tasks]}: run them one after another"
-            )
-        y = torch.stack([t.demo_labels for t in tasks])
+        state, y = self.state, task.demo_labels
+        if len(y) != state.batch:
+            raise InputError(f"{state.batch} runs side by side need one row each, got {len(y)}")
         with measuring(self.learner):
-            f = torch.stack([self.features.take(t.demo_set, t.demo_index) for t in tasks])
+            f = self.features.take(task.sets[0], task.demos)
             device = self.learner.head.weight.device
             self._state = self.learner.learn_features(f.to(device), y.to(device), state)
         self._examples += y.shape[1]

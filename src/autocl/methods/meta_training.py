@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.data.batch import StreamBatch
+from autocl.data.stream import Stream
 from autocl.methods.rival import Rival
 
 
@@ -22,7 +22,7 @@ class StreamLoss:
     """Of all queries after the last task, in [0, 1]."""
 
 
-def stream_loss(rival: Rival, features: Tensor, batch: StreamBatch) -> StreamLoss:
+def stream_loss(rival: Rival, features: Tensor, batch: Stream) -> StreamLoss:
     """Cross-entropy of the queries of all tasks after the last one; for OML this is the OML objective.
 
     Args:

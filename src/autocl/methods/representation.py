@@ -4,7 +4,6 @@ Shape legend: R = runs, T = demos, Q = queries, F = features, N = outputs.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Task
 from autocl.data.stream_config import check_choice
 from autocl.errors import InputError
 from autocl.learner.fast import Learner
@@ -54,9 +53,9 @@ class OnFeatures(Method):
             )
         self._examples = 0
 
-    def learn(self, tasks: Sequence[FixedTask]) -> None:
-        """Show the demos of the tasks, in their order."""
-        share = share_of(tasks, self.diet)
+    def learn(self, task: Task) -> None:
+        """Show the demos of the task, in their order."""
+        share = share_of(task, self.diet)
         if len(share.index) != len(self.info.seeds):
             raise InputError(
                 f"got tasks of {len(share.index)} runs, begin was told of {len(self.info.seeds)}"

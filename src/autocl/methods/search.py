@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from autocl.data.fixed import FixedStream
+from autocl.data.stream import Stream
 from autocl.errors import InputError
-from autocl.methods.base import StreamInfo, get_method
+from autocl.methods.base import get_method
+from autocl.passage import run_streams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +25,7 @@ class Trial:
 def search(
     name: str,
     grid: Mapping[str, Sequence[Any]],
-    streams: Sequence[FixedStream],
+    streams: Sequence[Stream],
     **options: Any,
 ) -> list[Trial]:
     """Try every combination of a grid; the best comes first.
@@ -43,29 +41,16 @@ def search(
     """
     for stream in streams:
         for task in stream.tasks:
-            if task.query_set is not task.demo_set:
+            demo_set, query_set = task.sets
+            if query_set is not demo_set:
                 raise InputError(
-                    f"{stream.name} asks about {task.query_set.name}/{task.query_set.split}: make streams "
+                    f"{stream.name} asks about {query_set.name}/{query_set.split}: make streams "
                     'for a search with part="validation", so that no test image takes part in the choice'
                 )
     trials = []
     for values in product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        reached = 100 * _average(name, {**options, **chosen}, streams)
+        method = get_method(name, **options, **chosen)
+        reached = 100 * run_streams(method, streams).matrix.average()
         trials.append(Trial(options=chosen, mean=float(reached.mean()), std=float(reached.std(correction=0))))
     return sorted(trials, key=lambda trial: -trial.mean)
-
-
-def _average(name: str, options: dict[str, Any], streams: Sequence[FixedStream]) -> Tensor:
-    """Average accuracy over tasks after the last one, float64 [R]."""
-    method = get_method(name, **options)
-    method.begin(StreamInfo.of(streams, seeds=range(len(streams))))
-    for tasks in zip(*(s.tasks for s in streams), strict=True):
-        method.learn(tasks)
-    by_task = []
-    for tasks in zip(*(s.tasks for s in streams), strict=True):
-        index = torch.stack([t.query_index for t in tasks])
-        labels = torch.stack([t.query_labels for t in tasks])
-        answers = method.predict(tasks[0].query_set, index).argmax(-1)
-        by_task.append((answers == labels).double().mean(1))
-    return torch.stack(by_task).mean(0)

@@ -174,6 +174,25 @@ class Recipe:
         return self.prototype * max(0.0, 1.0 - step / self.prototype_until)
 
 
+def provenance(recipe: Recipe) -> dict[str, str]:
+    """What the file of a learner says of its meta-training, for whoever compares it with others.
+
+    Streams of random shape have no one number of tasks, ways or shots: these are left out.
+    """
+    streams = recipe.streams
+    shape = {}
+    if isinstance(streams, StreamConfig):
+        shape = {name: str(getattr(streams, name)) for name in ("tasks", "ways", "shots")}
+    return {
+        "recipe": recipe.name,
+        "sets": " ".join(source.title for source in recipe.sources),
+        "scenario": streams.scenario,
+        **shape,
+        "acl": str(recipe.objective.acl).lower(),
+        "validated_on": recipe.validation.split,
+    }
+
+
 def differences(ours: Recipe, theirs: Recipe) -> list[str]:
     """Fields in which two recipes differ, as "name: ours, not theirs"; nested fields by their path.
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from autocl.data.batch import StreamBatch
+from autocl.data.stream import Stream
 from autocl.learner.fast import Learner
 from autocl.learner.state import LearnerState
 from autocl.objective import Outcome, acl_objective
@@ -20,7 +20,7 @@ class TrainingStep(nn.Module):
         self.recipe = recipe
 
     def forward(
-        self, images: Tensor, batch: StreamBatch, state: LearnerState | None, prototype: float
+        self, images: Tensor, batch: Stream, state: LearnerState | None, prototype: float
     ) -> tuple[Tensor, Outcome]:
         """Loss to minimise and what was measured.
 

@@ -21,7 +21,7 @@ from autocl.training import checkpoint, parallel, validation
 from autocl.training import recipe as recipes
 from autocl.training.interrupt import InterruptedRunError, signals
 from autocl.training.log import RunLog, note, terms
-from autocl.training.recipe import Recipe
+from autocl.training.recipe import Recipe, provenance
 from autocl.training.run import Run, prepare
 from autocl.training.schedule import learning_rate
 from autocl.training.step import TrainingStep
@@ -208,7 +208,7 @@ def _score(run: Run, log: RunLog) -> None:
     progress.stale += 1
     if value > progress.best_score:
         progress.best_score, progress.best_step, progress.stale = value, progress.step, 0
-        meta = {"recipe": run.recipe.name, "step": str(progress.step), "validation": f"{value:.4f}"}
+        meta = {**provenance(run.recipe), "step": str(progress.step), "validation": f"{value:.4f}"}
         run.learner.save_pretrained(run.folder / BEST, meta=meta)
     shown: dict[str, object] = {"validation/score": value}
     if len({m.tasks for m in matrices}) == 1:
