@@ -12,8 +12,10 @@ from torch import Tensor
 
 from autocl.data.stream import Stream, Task, side_by_side
 from autocl.errors import InputError
+from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
 from autocl.methods.base import Cost, Method, StreamInfo
+from autocl.methods.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +33,7 @@ class Moment:
 
 
 def passage(
-    method: Method,
+    method: Method | Learner,
     stream: Stream,
     *,
     seeds: Sequence[int] | None = None,
@@ -45,7 +47,7 @@ def passage(
     The method may be looked at between two moments: it stands where the last one says.
 
     Args:
-        method: begun afresh here.
+        method: begun afresh here; a learner goes through the stream in context.
         stream: B streams side by side.
         seeds: one for each of the B streams; default: 0, 1, ….
         queries: ask at most so many of each task, spread evenly over its test images; default: all.
@@ -59,6 +61,7 @@ def passage(
     """
     if every is not None and every < 1:
         raise InputError(f"every must be at least 1 demo, got {every}")
+    method = InContext(method) if isinstance(method, Learner) else method
     info = StreamInfo.of(stream, seeds=range(len(stream)) if seeds is None else seeds)
     asked = [task.asked(queries) for task in stream.tasks]
 
@@ -104,7 +107,7 @@ class Passed:
 
 
 def run_streams(
-    method: Method,
+    method: Method | Learner,
     streams: Stream | Sequence[Stream],
     *,
     seeds: Sequence[int] | None = None,
@@ -116,12 +119,13 @@ def run_streams(
     As many go side by side as the method allows; results do not depend on how many that are.
 
     Args:
-        method: begun afresh here.
+        method: begun afresh here; a learner goes through the streams in context.
         streams: of the same form, one for each run.
         seeds: one for each run; default: 0, 1, ….
         queries: ask at most so many of each task; default: all.
         forward: ask about tasks that are still to come, too.
     """
+    method = InContext(method) if isinstance(method, Learner) else method
     stream = streams if isinstance(streams, Stream) else side_by_side(streams)
     seeds = range(len(stream)) if seeds is None else seeds
     if len(seeds) != len(stream):

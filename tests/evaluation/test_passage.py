@@ -88,7 +88,7 @@ def test_runs_of_unequal_numbers_of_queries_are_averaged_over_their_own() -> Non
 def test_a_learner_in_a_batch_answers_as_it_does_alone_and_image_by_image(scenario: str) -> None:
     learner = small_learner(7)
     runs = streams(scenario, runs=3)
-    together = run_streams(InContext(learner), runs).matrix.values
+    together = run_streams(learner, runs).matrix.values
     alone = torch.cat([run_streams(InContext(learner), [s]).matrix.values for s in runs])
     assert torch.equal(together.nan_to_num(-1), alone.nan_to_num(-1))
     assert learner.training, "the learner's mode is the caller's"

@@ -1,5 +1,6 @@
 """Every protocol, end to end, with methods whose answers are known: labels, orders and cells are right."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +9,15 @@ from known_methods import AlwaysZero, Known, OnlyLast, coded_set, known_entry, s
 
 from autocl.errors import DataError, InputError
 from autocl.evaluation.bench import run
-from autocl.evaluation.entry import Entry, learner_entry, open_learner
+from autocl.evaluation.entry import Entry, architecture_of, learner_entry, open_learner
 from autocl.evaluation.protocol import Options, SetRef
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance
 from autocl.evaluation.results import Result
 from autocl.evaluation.table import lines
 from autocl.methods.base import Method
+from autocl.recipes import get_recipe
+from autocl.training.recipe import provenance
 
 QUICK = Options(quick=True)
 ALL = list(PROTOCOLS)
@@ -208,6 +211,28 @@ def test_an_entry_stands_beside_the_row_that_says_what_its_file_says(
 ) -> None:
     found = PROTOCOLS[table].row(trained, cell)
     assert (found.name if found else None) == row
+
+
+@pytest.mark.parametrize(
+    ("recipe", "table", "cell", "row"),
+    [
+        ("paper_two_task", "two-task", "A→B: A", f"{BOTH}, ACL"),
+        ("paper_two_task_fc100", "two-task-fc100", "A→B: A", "FC100 + mini-ImageNet, ACL"),
+        ("paper_three_task", "diverse", "A→B→C→D: average", f"{BOTH} + FC100, ACL"),
+        ("paper_split_domain", "split-mnist", "domain 5-task", "ACL, meta-finetuned with 5 tasks"),
+        ("paper_split_class", "split-mnist", "class 5-task", "ACL, meta-finetuned with 5 tasks"),
+        ("fast_split_class", "split-mnist", "class 5-task", None),
+        ("fast_everyday", "split-mnist", "class 5-task", None),
+    ],
+)
+def test_what_the_papers_recipes_write_into_a_file_is_what_its_rows_say(
+    recipe: str, table: str, cell: str, row: str | None
+) -> None:
+    made = get_recipe(recipe)
+    trained = Provenance.read(provenance(made), architecture=architecture_of(made.learner))
+    found = PROTOCOLS[table].row(trained, cell)
+    assert (found.name if found else None) == row
+    assert Provenance.from_dict(json.loads(json.dumps(trained.to_dict()))) == trained
 
 
 def test_at_most_one_row_of_a_cell_says_the_same() -> None:

@@ -12,7 +12,6 @@ from autocl.errors import InputError
 from autocl.evaluation.statistics import Summary, metrics
 from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.incontext import InContext
 from autocl.passage import run_streams
 
 
@@ -73,7 +72,7 @@ def evaluate_folder(
         for names in parsed
     ]
     streams = [chain_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)]
-    passed = run_streams(InContext(learner), streams, queries=queries, forward=forward)
+    passed = run_streams(learner, streams, queries=queries, forward=forward)
     return OwnResult(
         matrix=passed.matrix,
         tasks=tuple(stage.name for stage in stages),

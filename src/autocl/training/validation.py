@@ -7,7 +7,6 @@ from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
 from autocl.learner.fast import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.incontext import InContext
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.passage import run_streams
 from autocl.training.recipe import Recipe
@@ -57,5 +56,5 @@ def validate_split(learner: Learner, name: str, recipe: Recipe) -> list[Transfer
         split_stream(train, test, scenario=scenario, shots=shots, run=run, part="validation")
         for run in range(SPLIT_RUNS)
     ]
-    matrix = run_streams(InContext(learner), streams).matrix
+    matrix = run_streams(learner, streams).matrix
     return [TransferMatrix(values) for values in matrix.values]
