@@ -8,7 +8,7 @@ TORCH := .venv/.torch
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
-.PHONY: demo test test-all bench report lint docs clean
+.PHONY: demo test test-all bench report fuzz lint docs clean
 
 $(TORCH): constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -41,6 +41,11 @@ bench: $(DEV)
 report: $(RUNTIME)
 	$(BIN)/autocl bench weights
 	$(BIN)/autocl bench report
+
+# Damaged files of every kind against every reader, four minutes; another SEED tries other files.
+SEED ?= 0
+fuzz: $(DEV)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.fuzz --seconds 240 --seed $(SEED) --keep build/fuzz
 
 docs: $(DEV)
 	$(PIP) -q -e '.[docs]'

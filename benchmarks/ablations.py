@@ -25,7 +25,7 @@ VARIANTS = {
     "no prototype term": "--prototype 0",
     "one query per task": "--streams.queries 1",
     "no pooling": "--streams.drawing independent",
-    "all steps with 5 shots": "--streams.fewest-shots None",
+    "all steps with 5 shots": "--streams.min-shots None",
     "no augmentation": " ".join(
         f"--sources.0.augment.{a} 0" for a in ("rotate", "scale", "shear", "shift", "thickness")
     ),

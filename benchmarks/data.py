@@ -21,7 +21,7 @@ import torch
 
 from autocl.data import Augment, draw_glyphs, load
 from autocl.data.catalog import CATALOG
-from autocl.data.sources import locate
+from autocl.data.locate import locate
 
 ROUNDS = 5
 
@@ -111,7 +111,7 @@ def memory() -> None:
             peak, size = peak_of_loading(info.name, split)
             print(
                 f"{info.name} {split}: peak memory {peak / 1e6:.1f} MB, {peak / size:.2f}× its decoded "
-                f"{size / 1e6:.1f} MB (limit: 2.5×)",
+                f"{size / 1e6:.1f} MB (limit: 2.5×, or 40 MB)",
                 flush=True,
             )
 

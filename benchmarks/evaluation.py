@@ -9,12 +9,12 @@ import time
 import torch
 import tyro
 
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.split import split_stream
 from autocl.data.stream import Stream
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
-from autocl.methods.incontext import InContext
 from autocl.passage import run_streams
 
 

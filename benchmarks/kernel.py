@@ -18,9 +18,9 @@ from torch.nn import functional as F
 
 from autocl.data import ImageSet, Stream, load, split_stream
 from autocl.data.stream_config import Scenario
-from autocl.layers.ridge import orthogonal_normal
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
+from autocl.readouts.ridge import orthogonal_normal
 
 WIDTHS, KEYS, PENALTY = (1.0, 2.0, 4.0, 8.0), (256, 512, 1024), 0.3
 

@@ -18,8 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autocl.methods.online_head import OnlineHead
-from autocl.methods.stack import MLPStack
+from autocl.baselines.mlp import BatchedMLP
+from autocl.readouts.online import OnlineHead
 
 RUNS, BATCH, SIZES = 10, 128, (1024, 400, 400, 2)
 
@@ -53,7 +53,7 @@ def obvious_step(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
 
 
 def stacked_step(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
-    stack = MLPStack(SIZES, seeds=range(RUNS))
+    stack = BatchedMLP(SIZES, seeds=range(RUNS))
     parameter = nn.Parameter(stack.flat)
     stack.flat = parameter.data
     adam = torch.optim.Adam([parameter], fused=True)
@@ -85,7 +85,7 @@ def obvious_fisher(x: torch.Tensor) -> Callable[[], list[torch.Tensor]]:
 
 
 def stacked_fisher(x: torch.Tensor) -> Callable[[], torch.Tensor]:
-    stack = MLPStack(SIZES, seeds=[0])
+    stack = BatchedMLP(SIZES, seeds=[0])
 
     def fisher() -> torch.Tensor:
         activity = stack.forward(x[None])
@@ -102,7 +102,7 @@ def obvious_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callab
     target = F.one_hot(y, OUTPUTS).to(f.dtype)
 
     def learn() -> None:
-        known = head.initial(STREAMS, FEATURES, OUTPUTS)
+        known = head.initial_state(STREAMS, OUTPUTS)
         w, b, v, c = (known[k] for k in ("first.weight", "first.bias", "last.weight", "last.bias"))
         for t in range(DEMOS):
             x = f[:, t : t + 1]
@@ -118,7 +118,7 @@ def obvious_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callab
 
 def kept_online(head: OnlineHead, f: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
     def learn() -> None:
-        known = head.learn(head.initial(STREAMS, FEATURES, OUTPUTS), f, y)
+        known = head.learn(f, y, head.initial_state(STREAMS, OUTPUTS))
         (known["first.weight"].square().sum() + known["last.weight"].square().sum()).backward()
 
     return learn

@@ -16,7 +16,7 @@ from benchmarks.ablations import finish
 from rich.console import Console
 from rich.table import Table
 
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.training.log import read_log
 
 MIXERS = ("srwm", "delta", "linear", "attention", "lstm")

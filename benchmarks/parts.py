@@ -15,7 +15,7 @@ from rich.table import Table
 
 from autocl.data import StreamConfig, StreamSampler, load, split_stream
 from autocl.data.stream_config import Scenario
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.passage import run_streams
 from autocl.training.validation import validate_streams

@@ -18,7 +18,7 @@ import torch
 
 from autocl.data.imageset import ImageSet
 from autocl.data.sampler import StreamSampler
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.encoders import EncoderConfig, build_encoder
 
 
@@ -52,12 +52,12 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     sets = [noise_set("strokes", 4112, 20, 1), noise_set("photos", 64, 600, 3)]
     encoder = build_encoder(EncoderConfig(), channels=3, height=32, width=32)
-    configs: dict[str, StreamConfig | RandomShapes] = {
+    configs: dict[str, StreamConfig | RandomStreamConfig] = {
         "paper: independent, 1 query": StreamConfig(
             order="alternate", drawing="independent", queries=1, first_shot=True
         ),
         "pooled 40 × 20, 25 queries": StreamConfig(order="alternate", queries=25),
-        "random shapes, pooled": RandomShapes(),
+        "random shapes, pooled": RandomStreamConfig(),
     }
     print(f"{'32 streams':<30}{'indices':>10}{'pixels':>10}{'Conv-4':>11}{'images':>9}  indices / Conv-4")
     for name, config in configs.items():

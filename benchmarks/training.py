@@ -26,12 +26,12 @@ from torch.nn import functional as F
 
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Task
-from autocl.ops import srwm
+from autocl.ops.srwm import srwm
 from autocl.ops.srwm.naive import step as srwm_step
 from autocl.recipes import get_recipe
 from autocl.training import parallel, run
+from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Recipe
-from autocl.training.step import TrainingStep
 from autocl.training.trainer import train_step
 
 

@@ -1,17 +1,23 @@
 """The command line as people use it: options, errors in one line, and exit statuses."""
 
+import contextlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
-from autocl import __version__
-from autocl.cli.main import main
-from autocl.cli.train import override
+from autocl import __version__, zoo
+from autocl.baselines.base import get_method
+from autocl.cli.main import COMMANDS, main
+from autocl.cli.terminal import say, tabulate
+from autocl.cli.train import default_folder, read_order
 from autocl.errors import InputError
+from autocl.learner.find import learner_file
 from autocl.recipes import RECIPES, get_recipe
 
 TINY = """
@@ -20,6 +26,8 @@ TINY = """
     --learner.encoder.width 4 --learner.model-width 16 --learner.heads 2 --learner.depth 1
     --validation.every 2 --validation.batches 1 --batch-size 4 --steps 3
 """
+CITED = re.compile("DESIGN|SPEC|REVIEW|CONTRIBUTING")
+"""Documents that nobody has who installed the package."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +46,14 @@ def failure(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     return error
 
 
+def shown(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """What a command prints before it ends with status 0."""
+    with pytest.raises(SystemExit) as end:
+        main(args)
+    assert not end.value.code
+    return capsys.readouterr().out
+
+
 def test_train_resume_and_what_they_leave(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "run"
     main(["train", "quick", *TINY.split(), "--out", str(out), "--objective.no-acl", "--seed", "9"])
@@ -47,6 +63,9 @@ def test_train_resume_and_what_they_leave(capsys: pytest.CaptureFixture[str], tm
     assert not any(recipe["sources"][0]["augment"].values())
     main(["train", "--resume", str(out), "--device", "cpu"])
     assert "best learner" in capsys.readouterr().err
+    assert "another recipe (steps" in failure(capsys, "train", "--resume", str(out), "--steps", "9")
+    assert "leave --out" in failure(capsys, "train", "--resume", str(out), "--out", str(tmp_path))
+    assert "leave --out" in failure(capsys, "train", "--device", "cpu", "--resume", str(out), "--dry-run")
     assert "holds a run" in failure(capsys, "train", "quick", *TINY.split(), "--out", str(out))
 
 
@@ -72,7 +91,7 @@ def test_any_field_can_be_set() -> None:
         "--objective.own-weights 1 2 3 4 --learner.encoder.kind resnet12 --optimiser.betas 0.8 0.9 "
         "--sources.0.augment.rotate 3 --validation.rule paper --bf16 --carry-state 2"
     )
-    recipe = override(get_recipe("fast_everyday"), options.split())
+    recipe = read_order(get_recipe("fast_everyday"), options.split()).recipe
     assert recipe.streams.max_tasks == 3
     assert recipe.streams.return_chance == 0.5
     assert not recipe.sources[0].rotations
@@ -88,20 +107,78 @@ def test_any_field_can_be_set() -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_no_option_leaves_a_recipe_as_it_is(name: str) -> None:
-    assert override(get_recipe(name), []) == get_recipe(name)
+    assert read_order(get_recipe(name), []).recipe == get_recipe(name)
 
 
 def test_augmentation_can_be_switched_on_where_there_is_none() -> None:
-    assert override(get_recipe("quick"), ["--sources.0.augment.rotate", "5"]).sources[0].augment.rotate == 5
+    order = read_order(get_recipe("quick"), ["--sources.0.augment.rotate", "5"])
+    assert order.recipe.sources[0].augment.rotate == 5
 
 
 def test_errors_are_one_line_and_exit_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "no recipe 'nope'; choose one of" in failure(capsys, "train", "nope")
-    assert "no command 'trian'" in failure(capsys, "trian")
+    assert "no recipe 'nope': choose one of" in failure(capsys, "train", "nope")
     assert "is not a run" in failure(capsys, "train", "--resume", str(tmp_path))
-    assert "needs the folder" in failure(capsys, "train", "--resume")
-    assert "not '--steps'" in failure(capsys, "train", "--resume", str(tmp_path), "--steps", "9")
-    assert "--out needs a value" in failure(capsys, "train", "quick", "--out")
+    assert "name a recipe before its options" in failure(capsys, "train", "--device", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (["trian"], "train"),
+        (["train", "fast_evryday"], "fast_everyday"),
+        (["zoo", "everday"], "everyday"),
+        (["demo", "--learner", "split_clas"], "split-class"),
+        (["bench", "split_minst"], "split-mnist"),
+        (["bench", "split-mnist", "--method", "ecw"], "ewc"),
+        (["data", "show", "fashion-mnits"], "fashion_mnist"),
+    ],
+)
+def test_a_slip_is_answered_with_the_nearest_name(
+    capsys: pytest.CaptureFixture[str], args: list[str], meant: str
+) -> None:
+    assert f"did you mean '{meant}'?" in failure(capsys, *args)
+
+
+def test_hyphens_and_underscores_are_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    main(["zoo", "Split_Class"])
+    assert capsys.readouterr().out.strip() == zoo.card("split-class").strip()
+    for typed, named in (("fast-split-class", "fast_split_class"), ("gemcl_map", "gemcl-map")):
+        assert f"usage: autocl train {named} " in shown(capsys, "train", typed, "--help")
+    assert get_method("online_ewc").name == "online-ewc"
+
+
+def test_a_path_goes_before_a_name_in_the_zoo_that_is_only_nearly_the_same(tmp_path: Path) -> None:
+    own = tmp_path / "split_class" / "best.safetensors"
+    own.parent.mkdir()
+    own.touch()
+    with contextlib.chdir(tmp_path):
+        with learner_file("split_class") as file:
+            assert file.resolve() == own
+        with learner_file("split-class") as file:
+            assert file.resolve() != own
+
+
+def test_other_options_are_another_folder_and_the_same_ones_the_same() -> None:
+    quick = get_recipe("quick")
+    plain = default_folder(quick, quick)
+    forgetful = read_order(quick, ["--objective.no-acl"]).recipe
+    longer = read_order(quick, ["--steps", "9"]).recipe
+    folders = {default_folder(recipe, quick) for recipe in (quick, forgetful, longer)}
+    assert plain == Path("runs/quick-seed1")
+    assert len(folders) == 3
+    assert default_folder(forgetful, quick) in folders
+    assert default_folder(read_order(quick, ["--seed", "4"]).recipe, quick) == Path("runs/quick-seed4")
+
+
+def test_the_commands_of_the_readme_do_not_meet_in_one_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["train", "quick", *TINY.split()])
+    main(["train", "quick", *TINY.split(), "--objective.no-acl"])
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+    capsys.readouterr()
+    assert "holds a run" in failure(capsys, "train", "quick", *TINY.split())
 
 
 @pytest.mark.parametrize("option", ["--stepz", "--streams.max-tasks"])
@@ -118,14 +195,50 @@ def test_debug_shows_where_an_error_comes_from() -> None:
         main(["--debug", "train", "nope"])
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--version"])
-    assert capsys.readouterr().out.strip() == __version__
-    main([])
-    assert "usage: autocl COMMAND" in capsys.readouterr().out
-    main(["train", "--help"])
-    out = capsys.readouterr().out
-    assert all(name in out for name in RECIPES)
+def test_version_and_table_of_contents_need_no_torch() -> None:
+    code = "import sys; from autocl.cli.main import main; main([sys.argv[1]]); print('torch' in sys.modules)"
+    for option, shown in (("--version", __version__), ("--help", "usage: autocl COMMAND")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, option], capture_output=True, text=True, check=True
+        )
+        assert shown in done.stdout
+        assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_is_short_and_ends_with_examples(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    main([name, "--help"])
+    text = capsys.readouterr().out
+    help_, _, examples = text.partition("\nexamples:\n")
+    assert f"usage: autocl {name}" in help_
+    assert len(help_.splitlines()) <= 40
+    assert f"autocl {name}" in examples
+    assert not CITED.search(text)
+
+
+def test_help_of_train_lists_recipes_and_that_of_a_recipe_its_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["train"])
+    text = capsys.readouterr().out
+    assert all(name in text for name in RECIPES)
+    text = shown(capsys, "train", "quick", "--help")
+    assert not CITED.search(text)
+    assert all(option in text for option in ("--out", "--dry-run", "--streams.shots", "--objective.no-acl"))
+
+
+def test_completion_is_written_for_all_commands_and_for_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for args, words in ((["--tyro-print-completion", "bash"], [*COMMANDS, "--watch"]), (
+        ["learn", "--tyro-print-completion", "zsh"], ["--watch", "--state"]
+    )):  # fmt: skip
+        script = shown(capsys, *args)
+        assert all(word in script for word in words)
+
+
+def test_brackets_in_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    say("[red]a[/red].png [/x]")
+    Console().print(tabulate(["file"], [["[bold]b.png"]]))
+    assert capsys.readouterr().out == "[red]a[/red].png [/x]\nfile       \n[bold]b.png\n"
 
 
 def test_reader_that_has_seen_enough__no_complaint() -> None:

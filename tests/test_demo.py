@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from autocl import zoo
-from autocl.cli import demo as commands
-from autocl.demo import contest, live
+from autocl.baselines.incontext import InContext
+from autocl.cli.main import run_command
+from autocl.demo import contest, digits, live
 from autocl.demo.mistakes import mistakes
-from autocl.methods.incontext import InContext
 from autocl.passage import run_streams
 from autocl.recipes import get_recipe
 from small_learners import GRAY, small
@@ -65,8 +66,8 @@ def test_mistakes_are_the_wrong_answers():
 def test_the_command_prints_the_table_and_writes_a_page_that_needs_nothing_else(
     learner_file, tmp_path, capsys
 ):
-    commands.main(
-        ["--learner", str(learner_file), "--runs", "1", "--shots", "2", "--out", str(tmp_path / "d")]
+    run_command(
+        "demo", ["--learner", str(learner_file), "--runs", "1", "--shots", "2", "--out", str(tmp_path / "d")]
     )
     out = capsys.readouterr().out
     assert "after 8/9: toy" in out
@@ -81,14 +82,14 @@ def test_the_command_prints_the_table_and_writes_a_page_that_needs_nothing_else(
 def test_an_empty_zoo_is_said(monkeypatch):
     monkeypatch.setattr(zoo, "names", list)
     with pytest.raises(Exception, match="no learner ships"):
-        commands.main([])
+        run_command("demo", [])
 
 
 def test_missing_learners_are_named(tmp_path, monkeypatch, capsys):
     toy = small(TEN).save_pretrained(tmp_path / "toy.safetensors")
     monkeypatch.setattr(zoo, "names", lambda: ["toy"])
     monkeypatch.setattr(zoo, "file", lambda name: nullcontext(toy))
-    found = commands._learners((), commands.Console())
+    found = digits.open_learners((), Console())
     assert list(found) == ["toy"]
     assert "not shipped: split-class, everyday; going with toy" in capsys.readouterr().out
 
@@ -105,12 +106,12 @@ def test_training_live_shows_both_tasks_with_and_without_the_backward_terms(tmp_
     monkeypatch.setattr(live, "CLASSES", 20)
     monkeypatch.setattr(live, "BATCHES", 1)
     monkeypatch.setattr(live, "train", lambda r, folder: seen.append(r.objective.acl) or train(r, folder))
-    ((head, text),) = live.show(commands.Console(), tmp_path)
+    ((head, text),) = live.show(Console(), tmp_path)
     assert seen == [True, False]
     assert "drawn glyphs" in head
     assert len(re.findall(r"<td>[\d.]+</td>", text)) == 6
     assert "task 1 at the end" in capsys.readouterr().out
-    live.show(commands.Console(), tmp_path)  # again: beside the first, not over it
+    live.show(Console(), tmp_path)  # again: beside the first, not over it
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "quick-1",
         "quick-2",

@@ -12,7 +12,6 @@ import pytest
 from autocl import LearnerConfig, zoo
 from autocl.cli.main import COMMANDS
 from autocl.recipes import RECIPES
-from autocl.recipes.rivals import RIVALS
 from small_learners import small
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +52,7 @@ def test_commands_exist(page):
         command, *rest = words[words.index("autocl") + 1 :]
         assert command in COMMANDS, line
         if command == "train" and not rest[0].startswith("-"):
-            assert rest[0] in {**RECIPES, **RIVALS}, line
+            assert rest[0] in RECIPES, line
 
 
 def test_links_between_pages_lead_somewhere():

@@ -71,14 +71,14 @@ class TestErrorsChangeNothing:
             (images(2), [0], "inconsistent numbers of samples"),
             (images(2), [0, 0.5], "Unknown label type"),
             (images(2), None, "y to be passed"),
-            (images(2), ["a", float("nan")], "label 1 is NaN"),
+            (images(2), ["a", float("nan")], "label 1 is nan"),
             (np.full((1, 16, 16), np.nan), [0], "NaN"),
             (images(2)[:, :8], [0, 1], "8×16 came after images of 16×16"),
             (images(4), [5, 6, 7, 8], "7 classes, but this learner has 5 outputs"),
             (np.zeros((0, 16, 16)), [], "not empty"),
             (np.zeros((2, 16, 16, 3)), [0, 1], "16×16×3 came after images of 16×16"),
             ([np.zeros((16, 16, 5))], [0], "1 or 3 channels"),
-            (np.zeros((2, 17)), [0, 1], "no square image"),
+            (np.zeros((2, 17)), [0, 1], "vectors of 17 values"),
             (["no/such/file.png"], [0], "no such file"),
         ],
     )  # fmt: skip
@@ -109,7 +109,7 @@ class TestErrorsChangeNothing:
         assert clf.score(images(2), ["a", 1], sample_weight=[1, 0]) == right[0]
 
     def test_asking_about_vectors_after_images_changes_nothing(self):
-        clf = fitted()
+        clf = fitted(image_shape=(16, 16))
         known = vars(clf).copy()
         flat = clf.predict_proba(images(2).reshape(2, -1))
         assert np.array_equal(flat, clf.predict_proba(images(2)))

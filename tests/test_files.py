@@ -1,12 +1,26 @@
 """Files appear whole or not at all, and with the permissions that other programs would give them."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from autocl.errors import FileError
-from autocl.files import read_tensors, write_atomic, write_json, write_tensors
+from autocl.files import (
+    SEAL,
+    check_tensors,
+    read_tensors,
+    remove_drafts,
+    reseal,
+    write_atomic,
+    write_json,
+    write_tensors,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
@@ -42,3 +56,112 @@ def test_kind_is_checked(tmp_path):
     assert meta["kind"] == "state"
     with pytest.raises(FileError, match="expected an autocl learner file, but this one is an autocl state"):
         read_tensors(tmp_path / "x.safetensors", kind="learner")
+
+
+def test_permissions_and_links_of_an_existing_file_are_kept(tmp_path):
+    path, link = tmp_path / "secret.json", tmp_path / "link.json"
+    write_json(path, {"a": 1})
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write_json(link, {"a": 2})
+    assert link.is_symlink()
+    assert json.loads(path.read_text()) == {"a": 2}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_umask_is_obeyed_and_never_set(tmp_path, monkeypatch):
+    before = os.umask(0o077)
+    try:
+        monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask belongs to all threads"))
+        write_json(tmp_path / "x.json", {})
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    assert (tmp_path / "x.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_killed_writers_left_is_removed_but_nothing_that_is_being_written(tmp_path):
+    killed, other = tmp_path / ".x.json.0123abcd.tmp", tmp_path / ".y.json.0123abcd.tmp"
+    mine = tmp_path / ".notes.tmp"
+    for file in (killed, other, mine):
+        file.write_text("half")
+
+    def write(name: str) -> None:
+        write_json(tmp_path / "x.json", {"meanwhile": 1})  # another writer of the same file
+        remove_drafts(tmp_path)
+        Path(name).write_text('{"last": 1}')
+
+    write_atomic(tmp_path / "x.json", write)
+    assert json.loads((tmp_path / "x.json").read_text()) == {"last": 1}
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".notes.tmp", "x.json"]
+
+
+def test_a_killed_writer_leaves_nothing_for_long(tmp_path):
+    script = (
+        "import os, signal, sys; from autocl.files import write_atomic\n"
+        "write_atomic(sys.argv[1], lambda name: os.kill(os.getpid(), signal.SIGKILL))"
+    )
+    path = tmp_path / "x.json"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=100)
+        assert len(list(tmp_path.iterdir())) == 1
+    write_json(path, {})
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def sealed(path: Path) -> bytes:
+    values = {
+        "w": torch.randn(20, 3),
+        "n": torch.tensor(3),
+        "h": torch.ones(2, dtype=torch.bfloat16),
+        "e": torch.ones(0),
+    }
+    write_tensors(path, values, {"kind": "state", "note": "été"})
+    return path.read_bytes()
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "x.safetensors"
+    whole = sealed(path)
+    wanted, meta = read_tensors(path, kind="state")
+    unnoticed = 0
+    for at in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[at // 8] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        try:
+            tensors, found = read_tensors(path, kind="state")
+        except FileError:
+            continue
+        # A letter of a tensor's dtype or of an escape may have two ways to be written; nothing else may.
+        unnoticed += 1
+        assert found == meta
+        assert all(torch.equal(tensors[name], t) for name, t in wanted.items())
+    assert unnoticed <= 8
+
+
+def test_files_without_a_check_sum_are_read_and_can_be_given_one(tmp_path):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(save({"t": torch.ones(2)}, {"format": "autocl", "kind": "state", "note": "a"}))
+    before = read_tensors(path, kind="state")
+    reseal(path)
+    assert SEAL.encode() in path.read_bytes()
+    after = read_tensors(path, kind="state")
+    assert after[1] == before[1]
+    assert torch.equal(after[0]["t"], before[0]["t"])
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({}, "lacks tensor a"),
+        ({"a": torch.ones(2, 0), "b": torch.ones(1)}, "unknown tensor b"),
+        ({"a": torch.ones(2)}, r"a is float32 \[2\], but must be float32 \[2, 0\]"),
+        ({"a": torch.ones(2, 4).double()}, "a is float64"),
+        ({"a": torch.full((2, 4), torch.nan)}, "a holds NaN or infinity"),
+    ],
+)
+def test_tensors_unlike_those_wanted_are_named(tensors, message):
+    with pytest.raises(FileError, match=message):
+        check_tensors("file", tensors, {"a": torch.ones(2, 0)})
+    check_tensors("file", {"a": torch.ones(2, 4)}, {"a": torch.ones(2, 0)})

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from autocl.data.stream import Stream, Task
 from autocl.encoders import EncoderConfig
 from autocl.errors import InputError
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
 from autocl.objective import ObjectiveConfig, acl_objective
 
 FEATURES, CLASSES, STREAMS, POOL = 6, 3, 2, 20

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from autocl import zoo
+from autocl import __version__, zoo
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MODULES = {"scikit-learn": "sklearn", "pillow": "PIL"}
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+MODULES = {"scikit-learn": "sklearn", "pillow": "PIL", "open_clip_torch": "open_clip"}
 """How packages are imported that are not imported by their own name."""
 COMES_WITH = {"llvmlite": "numba"}
 """Modules that a dependency cannot be without."""
@@ -46,14 +47,24 @@ def test_every_dependency_is_imported_somewhere() -> None:
 
 def test_everything_imported_is_a_dependency() -> None:
     extras = PROJECT["optional-dependencies"]
-    needed = _names([*PROJECT["dependencies"], *extras["gpu"], *extras["tensorboard"]])
+    ours = [packages for extra, packages in extras.items() if extra not in ("dev", "docs")]
+    needed = _names([*PROJECT["dependencies"], *(package for packages in ours for package in packages)])
     missing = _imported() - {MODULES.get(name, name) for name in needed} - set(COMES_WITH)
     assert not missing
     assert set(COMES_WITH.values()) <= _names(PROJECT["dependencies"])
 
 
+def test_the_metadata_say_what_is_tested_and_what_to_cite() -> None:
+    versions = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if "Python :: 3." in c}
+    assert versions == set(PYTHONS)
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", cited, re.MULTILINE)[1] == __version__
+    assert all(name in cited for name in ("Irie", "Csordás", "Schmidhuber", "Metalearning Continual"))
+    assert f"## {__version__.partition('.dev')[0]} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("python", PYTHONS)
 def test_the_constraints_can_be_met_by_the_registry_alone(python: str, tmp_path: Path) -> None:
     # uv reads neither pip's configuration nor its local wheels, and resolves from metadata, downloading none.
     command = [
@@ -70,15 +81,24 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist, made by the build backend in an environment of its own."""
     folder = tmp_path_factory.mktemp("built")
     python = _environment(folder / "builder")
-    got = _run(
-        [python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), "hatchling"], folder
-    )
+    tools = ["hatchling", "twine"]
+    got = _run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *tools], folder)
     if got.returncode:
         # Without an index there is nothing to build with; that says nothing about our package.
         pytest.skip(f"packages cannot be installed here: {got.stderr.strip().splitlines()[-1]}")
     made = _run([python, "-m", "hatchling", "build", "-d", str(folder / "dist")], ROOT)
     assert made.returncode == 0, made.stderr
     return folder / "dist"
+
+
+@pytest.mark.slow
+def test_an_index_would_take_wheel_and_sdist(built: Path) -> None:
+    files = sorted(map(str, built.iterdir()))
+    assert [Path(file).suffix for file in files] == [".whl", ".gz"]
+    python = str(built.parent / "builder" / "bin" / "python")
+    checked = _run([python, "-m", "twine", "check", "--strict", *files], built)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert checked.stdout.count("PASSED") == 2
 
 
 @pytest.mark.slow
@@ -89,7 +109,8 @@ def test_wheel_and_sdist_hold_the_zoo(built: Path) -> None:
         assert files | {"autocl/py.typed", "autocl/demo/page.css"} <= set(archive.namelist())
     with tarfile.open(sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"src/{file}" for file in files} | {"LICENSE", "constraints.txt", "pyproject.toml"} <= held
+    beside = {"LICENSE", "CITATION.cff", "constraints.txt", "pyproject.toml"}
+    assert {f"src/{file}" for file in files} | beside <= held
     assert not [name for name in held if name.startswith(("runs", "results", "docs", ".venv"))]
 
 
@@ -104,6 +125,7 @@ def test_wheel_runs_in_an_empty_environment_far_from_the_checkout(built: Path, t
     where = _run([python, "-c", "import autocl; print(autocl.__file__)"], away)
     assert Path(where.stdout.strip()).is_relative_to(tmp_path / "empty"), where
     autocl = str(Path(python).with_name("autocl"))
+    assert _run([autocl, "--version"], away).stdout.strip() == __version__
     listed = _run([autocl, "zoo"], away)
     assert all(name in listed.stdout for name in zoo.names()), listed
     shown = _run([autocl, "demo", "--runs", "1", "--shots", "5"], away)

@@ -11,7 +11,7 @@ from autocl.estimator.classifier import ContinualClassifier
 
 
 def test_a_wrong_name_is_answered_with_the_right_ones():
-    with pytest.raises(InputError, match="no learner 'nobody'") as caught:
+    with pytest.raises(InputError, match="no shipped learner 'nobody'") as caught:
         zoo.load("nobody")
     assert all(name in str(caught.value) for name in zoo.names())
 
@@ -52,4 +52,4 @@ def test_a_wrong_name_on_the_command_line_ends_with_status_2(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["zoo", "nobody"])
     assert stop.value.code == 2
-    assert "no learner 'nobody'" in capsys.readouterr().err
+    assert "no shipped learner 'nobody'" in capsys.readouterr().err

@@ -8,9 +8,9 @@ import pytest
 from tools.training_command import command_of
 
 from autocl import zoo
-from autocl.cli.train import override
+from autocl.cli.train import read_order
+from autocl.config import to_dict
 from autocl.recipes import RECIPES, get_recipe
-from autocl.training.recipe import recipe_to_dict
 
 FOLDER = Path(zoo.__file__).parent
 
@@ -20,7 +20,7 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     recipe = json.loads((FOLDER / f"{name}.json").read_text())["recipe"]
     words = shlex.split(command_of(recipe))
     assert words[:3] == ["autocl", "train", recipe["name"]]
-    again = json.loads(json.dumps(recipe_to_dict(override(get_recipe(recipe["name"]), words[3:]))))
+    again = json.loads(json.dumps(to_dict(read_order(get_recipe(recipe["name"]), words[3:]).recipe)))
     assert command_of(again) == command_of(recipe)
     for part in ("objective", "optimiser", "validation", "learner"):
         assert {k: again[part][k] for k in recipe[part]} == recipe[part]
@@ -30,8 +30,8 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_itself_needs_no_options(name: str) -> None:
-    assert command_of(recipe_to_dict(get_recipe(name))) == f"autocl train {name}"
+    assert command_of(to_dict(get_recipe(name))) == f"autocl train {name}"
 
 
 def test_a_recipe_of_another_name_has_no_command() -> None:
-    assert command_of({**recipe_to_dict(get_recipe("quick")), "name": "tiny"}) == ""
+    assert command_of({**to_dict(get_recipe("quick")), "name": "tiny"}) == ""

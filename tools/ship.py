@@ -1,9 +1,7 @@
 """From a run to a shipped learner: its weights, and a card whose every number comes from a file.
 
-    python -m tools.ship RUN NAME      copy a run's best learner into the zoo and write its card
-    python -m tools.ship               write all cards anew, from results/
- `ship` copies the best learner of a run and records how it came to be;
-`write_card` writes the card from that record and from the results measured since.
+python -m tools.ship RUN NAME      copy a run's best learner into the zoo and write its card
+python -m tools.ship               write all cards anew, from results/
 """
 
 import json
@@ -14,18 +12,19 @@ from typing import Any
 from tools.training_command import command_of
 
 from autocl import zoo
-from autocl.data import ImageSet
+from autocl.config import to_dict
 from autocl.errors import FileError
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
 from autocl.files import read_tensors, write_json, write_text
-from autocl.learner.fast import Learner
+from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
+from autocl.recipes import RECIPES
 from autocl.training import checkpoint
+from autocl.training.folder import DATA
 from autocl.training.log import read_log
-from autocl.training.recipe import Recipe, provenance, read_recipe, recipe_to_dict
-from autocl.training.sources import sets_of
+from autocl.training.recipe import Recipe, provenance, read_recipe
 
 ZOO = Path(zoo.__file__).parent
 PURPOSE = {
@@ -38,8 +37,16 @@ PURPOSE = {
     "split-class": "Streams of 2-way tasks in which every class has its own output, ten in all.",
     "everyday": "For daily use: streams of any shape, up to 20 classes, few or many demos of each.",
     "quick": "Drawn glyphs, two tasks; small enough that the demo can train it live.",
+    "prototypes": "Prototypical networks (Snell et al. 2017): nearest class mean, an encoder trained for it.",
+    "gemcl": "GeMCL (Banayeeanzade et al. 2021): a Gaussian for each class under a meta-learned prior.",
+    "gemcl-map": "GeMCL at the posterior's mode.",
+    "oml": "OML (Javed & White 2019): a head that takes a gradient step for each demo.",
+    "oml-tuned": "OML, step size and passes tuned on held-out training images of MNIST as in the paper.",
+    "anml": "ANML (Beaulieu et al. 2020): OML on features that a second network gates.",
 }
 
+RESEARCH_ONLY = {"mini_imagenet", "tiny_imagenet", "svhn"}
+"""Image sets whose terms forbid commercial use (`autocl data list`)."""
 PROMPTED = {
     "everyday": "A test table of the stage before showed that it was poor where classes share\n"
     "labels; the remedy was chosen on validation classes (docs/notebook.md), and so was the checkpoint."
@@ -64,17 +71,20 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
     progress = checkpoint.read_progress(run)
     record = {
         "fingerprint": learner.fingerprint(),
-        "recipe": recipe_to_dict(recipe),
+        "recipe": to_dict(recipe),
         "started_from": _start(recipe),
+        "stages": [_progress(run / f"stage{i}") for i in range(1, len(recipe.stages) + 1)],
         "rule": recipe.rule,
         "steps_done": progress.step,
         "best_step": progress.best_step,
         "best_score": progress.best_score,
         "seconds": progress.seconds,
         "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
-        "data": _data(recipe),
+        "data": json.loads((run / DATA).read_text(encoding="utf-8")),
     }
-    meta = {"name": name, **provenance(recipe)}
+    with learner_file(run) as best:
+        _, made = read_tensors(best, kind="learner")
+    meta = {"name": name, **provenance(recipe), "step": made["step"], "validation": made["validation"]}
     file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
     write_json(folder / f"{name}.json", record)
     return file
@@ -87,7 +97,8 @@ def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO
     c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
     recipe = record["recipe"]
     curve = "\n".join(f"| {step} | {100 * score:.2f} |" for step, score in record["validation"])
-    data = "\n".join(f"| {d['set']} | {d['classes']} | `{d['hash']}` |" for d in record["data"])
+    rows = "".join(f"| {d['set']} | {d['classes']} | `{d['hash'][:16]}` |\n" for d in record["data"])
+    data = f"| meta-training set | classes | content |\n|---|---|---|\n{rows}\n" if rows else ""
     selected = recipe["validation"]["split"]
     chosen = (
         f"the Split-{selected} stream over 5,000 held-out *training* images of that set"
@@ -99,26 +110,21 @@ def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO
 {PURPOSE.get(name, "")}
 
 {parameters:,} parameters, {c.n_classes} outputs, input {c.height}×{c.width}×{c.channels}, state
-{learner.initial_state().nbytes / 1000:.0f} KB, mixer `{c.mixer}`, read-out `{c.readout}`, fingerprint
-`{learner.fingerprint()}`.
-Licence: MIT for the weights; the image sets have their own (`autocl data list`).
+{learner.initial_state().nbytes / 1000:.0f} KB, {_parts(learner)}, fingerprint `{learner.fingerprint()}`.
+{_licence(record)}
 
 ## How it was made
 Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {recipe["steps"]} steps of
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on
 two cores at most, which other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`{name}.json` beside this card holds the whole recipe.{_again(recipe)}{_design(name, recipe)}
+`{name}.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(name, record)}
 
 | step | validation accuracy (%) |
 |---|---|
 {curve}
 
-| meta-training set | classes | content |
-|---|---|---|
-{data}
-
-## What it measured
+{data}## What it measured
 {_measured(name, learner, Path(results))}
 ## Limits
 Meta-trained on {", ".join(s["name"] for s in recipe["sources"])} with streams of the recipe's shape.
@@ -143,12 +149,32 @@ def _measured(name: str, learner: Learner, results: Path) -> str:
     return "\n".join(tables) or "Nothing yet: `autocl bench all` measures it.\n"
 
 
-def _data(recipe: Recipe) -> list[dict[str, Any]]:
-    def describe(images: ImageSet) -> dict[str, Any]:
-        name = f"{images.name}/{images.split}"
-        return {"set": name, "classes": images.n_classes, "hash": images.hash[:16]}
+def _parts(learner: Learner) -> str:
+    if isinstance(learner, FastWeightLearner):
+        return f"mixer `{learner.config.mixer}`, read-out `{learner.config.readout}`"
+    return f"read-out `{learner.config.readout.kind}`"
 
-    return [describe(images) for pair in sets_of(recipe) for images in pair]
+
+def _progress(stage: Path) -> dict[str, Any]:
+    progress = checkpoint.read_progress(stage)
+    return {
+        "recipe": read_tensors(stage / "best.safetensors", kind="learner")[1]["recipe"],
+        "steps_done": progress.step,
+        "best_step": progress.best_step,
+        "best_score": progress.best_score,
+        "seconds": progress.seconds,
+    }
+
+
+def _licence(record: dict[str, Any]) -> str:
+    """What may be done with the weights, as far as that can be said."""
+    restricted = sorted({d["set"].split("/")[0] for d in record["data"]} & RESEARCH_ONLY)
+    if not restricted:
+        return "Licence: MIT, as are the images it was meta-trained on."
+    return (
+        f"Licence: MIT as far as it is ours to give. It was meta-trained on {' and '.join(restricted)},\n"
+        "whose terms allow non-commercial research and education only: see LICENCES.md beside this card."
+    )
 
 
 def _start(recipe: Recipe) -> dict[str, str] | None:
@@ -161,14 +187,23 @@ def _start(recipe: Recipe) -> dict[str, str] | None:
 
 
 def _from(record: dict[str, Any]) -> str:
-    if not (file := record["recipe"]["init_from"]):
-        return ""
-    # Learners shipped before this was recorded have only the file's name.
-    start = record.get("started_from")
-    known = (
-        f", a learner of recipe `{start['recipe']}`, fingerprint `{start['fingerprint']}`" if start else ""
+    stages = "".join(
+        f"\nBefore it: recipe `{stage['recipe']}`, {stage['steps_done']} steps, "
+        f"{stage['seconds'] / 60:.0f} minutes; best at step {stage['best_step']}."
+        for stage in record.get("stages", [])
     )
-    return f"\nIt started from `{file}`{known}."
+    if not record["recipe"]["init_from"]:
+        return stages
+    # Learners shipped before this was recorded do not say.
+    start = record.get("started_from") or {"recipe": "unknown", "fingerprint": "unknown"}
+    return (
+        f"{stages}\nIt started from a learner of recipe `{start['recipe']}`, fingerprint "
+        f"`{start['fingerprint']}`{_where(record['recipe']['init_from'])}."
+    )
+
+
+def _where(init_from: str) -> str:
+    return f" (`{init_from}`)" if init_from in zoo.names() else ", which does not ship"
 
 
 def _rule(record: dict[str, Any]) -> str:
@@ -177,15 +212,26 @@ def _rule(record: dict[str, Any]) -> str:
     return "" if rule == "average" else ", each task asked right after it was learned"
 
 
-def _again(recipe: dict[str, Any]) -> str:
-    command = command_of(recipe)
-    return f" As a command:\n\n    {command}\n" if command else ""
+def _again(name: str, recipe: dict[str, Any]) -> str:
+    private = recipe["init_from"] and recipe["init_from"] not in zoo.names()
+    command = "" if private else command_of(recipe)
+    if command:
+        return f" As a command:\n\n    {command}\n"
+    # The stage it started from is not in the repository: only one like it can be made.
+    return f" A learner like it, from nothing:\n\n    autocl train {name}\n" if name in RECIPES else ""
 
 
-def _design(name: str, recipe: dict[str, Any]) -> str:
-    """What was looked at before there was a recipe; a checkpoint's selection does not show it."""
-    if recipe["learner"]["readout"] == "linear":
+def _tuned(record: dict[str, Any]) -> str:
+    if not (tuning := record.get("tuning")):
         return ""
+    chosen = ", ".join(f"{name} {value}" for name, value in tuning["chosen"].items())
+    return f"\nThen `python -m tools.tune_oml` chose {chosen} on {tuning['tuned_on']}."
+
+
+def _design(name: str, record: dict[str, Any]) -> str:
+    """What was looked at beside the validation that chose the checkpoint."""
+    if record["recipe"]["learner"]["readout"] not in ("ridge", "kernel"):
+        return _tuned(record)
     return (
         "\nWhile its read-out was designed, prototypes were scored on the 5,000 held-out *training*\n"
         f"images of MNIST. {PROMPTED.get(name, 'No test image chose anything.')}"

@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from autocl.config import to_dict
 from autocl.recipes import RECIPES, get_recipe
-from autocl.training.recipe import recipe_to_dict
 
 
 def command_of(recipe: Mapping[str, Any]) -> str:
-    """`autocl train …` for a recipe as `recipe_to_dict` writes it; empty when its name is none of ours.
+    """`autocl train …` for a recipe as `to_dict` writes it; empty when its name is none of ours.
 
     Settings that came into being after the recipe was written have their present defaults.
 
     Example:
-        >>> recipe = recipe_to_dict(get_recipe("quick"))
+        >>> recipe = to_dict(get_recipe("quick"))
         >>> command_of({**recipe, "steps": 10, "objective": {**recipe["objective"], "acl": False}})
         'autocl train quick --objective.no-acl --steps 10'
     """
     if recipe["name"] not in RECIPES:
         return ""
-    usual = dict(_settings(recipe_to_dict(get_recipe(recipe["name"]))))
+    usual = dict(_settings(to_dict(get_recipe(recipe["name"]))))
     changed = [_option(at, value) for at, value in _settings(recipe) if usual.get(at, value) != value]
     return " ".join(["autocl train", recipe["name"], *changed])
 

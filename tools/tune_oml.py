@@ -1,9 +1,8 @@
 """Tune OML's meta-test step size and passes as the paper does: on held-out training images of MNIST.
 
-Run: python -m tools.tune_oml rivals/oml/best.safetensors rivals/oml-tuned.safetensors
+Run: python -m tools.tune_oml oml runs/oml-tuned.safetensors
 """
 
-import copy
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -11,13 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tools.search import Trial, search
+
+from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.split import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.files import write_json
-from autocl.methods.rival import Rival
-from autocl.methods.search import Trial, search
+from autocl.learner import Learner, ReadoutLearner
+from autocl.learner.find import find_learner
 
 GRID = {"rate": (3e-2, 3e-3, 3e-4, 3e-5), "iterations": (1, 2, 5, 8, 10)}
 """The paper's."""
@@ -40,47 +42,67 @@ def validation_streams() -> dict[str, list[Stream]]:
 
 
 def tuned(
-    rival: Rival,
+    learner: ReadoutLearner,
     settings: Mapping[str, Sequence[Stream]],
     *,
     grid: Mapping[str, Sequence[float]] = GRID,
-) -> tuple[Rival, dict[str, list[Trial]]]:
-    """The rival with the rate and iterations that are best on the mean over all settings.
+) -> tuple[ReadoutLearner, dict[str, list[Trial]]]:
+    """The learner with the rate and iterations that are best on the mean over all settings.
 
     Args:
-        rival: with an online readout; not altered.
+        learner: with an online read-out; not altered.
         settings: validation streams by name; `search` refuses any that ask test images.
         grid: rate and iterations to try.
 
     Returns:
-        The tuned rival, and every trial of each setting, best first.
+        The tuned learner, and every trial of each setting, best first.
     """
-    trials = {name: search("oml", grid, streams, rival=rival) for name, streams in settings.items()}
+
+    def method(**options: Any) -> InContext:
+        return InContext(_changed(learner, options))
+
+    trials = {name: search(method, grid, streams) for name, streams in settings.items()}
 
     def mean_of(chosen: Trial) -> float:
         return fmean(t.mean for ts in trials.values() for t in ts if t.options == chosen.options)
 
     best = max(next(iter(trials.values())), key=mean_of)
-    changed = Rival(replace(rival.config, **best.options, tuned_on="mnist/train, validation part"))
-    changed.load_state_dict(copy.deepcopy(rival.state_dict()))
-    return changed.eval(), trials
+    return _changed(learner, best.options), trials
+
+
+def _changed(learner: ReadoutLearner, options: dict[str, Any]) -> ReadoutLearner:
+    changed = ReadoutLearner(replace(learner.config, readout=replace(learner.config.readout, **options)))
+    changed.load_weights(learner.weights())
+    changed.eval()
+    return changed
 
 
 def main(args: Sequence[str]) -> None:
-    """Tune the rival of the first file, write it to the second, and all trials to a JSON beside that."""
-    source, target = map(Path, args)
-    rival, trials = tuned(Rival.load(source), validation_streams())
-    chosen = {name: getattr(rival.config, name) for name in GRID}
+    """Tune the first learner, write it to the second path, and all trials to a JSON beside that."""
+    target = Path(args[1])
+    source: Learner = find_learner(args[0])
+    assert isinstance(source, ReadoutLearner), f"{args[0]} has no read-out to tune"
+    learner, trials = tuned(source, validation_streams())
+    chosen = {name: getattr(learner.config.readout, name) for name in GRID}
     for setting, tried in trials.items():
         for trial in tried:
             print(f"{setting}: {trial.options} {trial.mean:.1f} ± {trial.std:.1f} %", flush=True)
     print(f"best on the mean over settings: {chosen}; saved to {target}")
-    rival.save(target, meta={"recipe": "oml-tuned"})
+    learner.save_pretrained(
+        target,
+        meta={
+            "recipe": "oml-tuned",
+            "sets": "omniglot",
+            "acl": "false",
+            "shots": "15",
+            "validated_on": "mnist",
+        },
+    )
     write_json(
         target.with_suffix(".json"),
         {
             "name": "oml-tuned",
-            "tuned_on": rival.config.tuned_on,
+            "tuned_on": "mnist/train, validation part",
             "runs": RUNS,
             "chosen": chosen,
             "trials": {setting: [asdict(t) for t in tried] for setting, tried in trials.items()},

@@ -6,7 +6,7 @@ The names below are loaded when first used, so that `import autocl` costs little
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "AutoclError": "autocl.errors",
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from autocl.encoders import EncoderConfig
     from autocl.errors import AutoclError
     from autocl.estimator.classifier import ContinualClassifier
+    from autocl.learner import Learner
     from autocl.learner.config import LearnerConfig
-    from autocl.learner.fast import Learner
     from autocl.learner.state import LearnerState
 
 __all__ = [

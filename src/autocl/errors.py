@@ -23,3 +23,7 @@ class DataError(AutoclError):
 
 class TrainingError(AutoclError):
     """Meta-training cannot start or go on."""
+
+
+class StateError(AutoclError):
+    """A learner's state or its answers are no longer finite numbers. The state before stands."""

@@ -1,44 +1,107 @@
-"""Safetensors files, written so that a crash never leaves half of one, and read so that damage is named."""
+"""Safetensors files, written so that a crash never leaves half of one, and read so that damage is noticed.
 
+Every file carries a SHA-256 of all that is in it: a flipped bit is an error, not another answer. It is no
+signature: who means harm can compute it, too. So readers check what they read as well.
+"""
+
+import glob
+import hashlib
 import json
 import os
-import tempfile
+import secrets
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from autocl.errors import FileError
+from autocl.typed_json import MAX_CHARS
+
+SEAL = "sha256"
+"""Metadata: hex digits of the SHA-256 over the rest of the metadata and the tensors."""
+UNSEALED, SEALED = "autocl", "autocl 2"
+"""Metadata: the format of 0.1 without that entry, and the one with it. No single bit makes one the other."""
+DRAFT = ".tmp"
+"""How names of files end that are still being written: .NAME.RANDOM.tmp."""
 
 
 def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
-    path = Path(path)
+    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place.
+
+    An existing file's permissions are kept, and a symbolic link to it stays one. What killed processes left
+    half-written under the same name is removed.
+    """
+    asked = path
     try:
+        path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise FileError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
-    os.close(handle)
+        remove_drafts(path.parent, glob.escape(path.name))
+        handle, draft = _new_draft(path)
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot write to {Path(asked).parent}: {error}; choose another folder") from error
     try:
-        write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp hides its files from others
-        with open(temporary, "rb") as file:
+        write(draft)
+        with suppress(FileNotFoundError):
+            os.chmod(draft, path.stat().st_mode & 0o777)
+        with open(draft, "rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(draft, path)
     except (OSError, SafetensorError) as error:
-        raise FileError(f"could not write {path}: {error}; a previous file is untouched") from error
+        raise FileError(f"could not write {asked}: {error}; a previous file is untouched") from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        os.close(handle)  # ends the lock, too
+        Path(draft).unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def remove_drafts(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left half-written in a folder, but nothing that is being written now.
+
+    Args:
+        folder: where.
+        name: of the files they were to become, as a pattern.
+    """
+    for draft in folder.glob(f".{name}.{'[0-9a-f]' * 8}{DRAFT}"):
+        with suppress(OSError):
+            handle = os.open(draft, os.O_RDWR)
+            try:
+                if _lock(handle, wait=False):
+                    draft.unlink()
+            finally:
+                os.close(handle)
+
+
+def _new_draft(path: Path) -> tuple[int, str]:
+    """A locked, empty file beside `path`, with the permissions of any new file; hidden if it replaces one."""
+    mode = 0o600 if path.exists() else 0o666
+    while True:
+        draft = path.parent / f".{path.name}.{secrets.token_hex(4)}{DRAFT}"
+        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        _lock(handle, wait=True)
+        if draft.exists():  # else another process took it for a leftover before the lock was there
+            return handle, str(draft)
+        os.close(handle)
+
+
+if sys.platform == "win32":
+
+    def _lock(handle: int, *, wait: bool) -> bool:
+        return wait  # no leftover can be told from a file in use, which Windows does not let go of anyway
+
+else:
+    import fcntl
+
+    def _lock(handle: int, *, wait: bool) -> bool:
+        """Whether the file is now locked by this process; the system unlocks files of those that die."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            return False
+        return True
 
 
 def write_json(path: str | Path, value: object) -> None:
@@ -59,23 +122,96 @@ def _write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
-    """Write tensors with metadata. `meta["kind"]` says what the file is."""
+    """Write tensors with metadata and a SHA-256 of both. `meta["kind"]` says what the file is."""
+    kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    meta = {**meta, "format": SEALED}
+    for name, text in meta.items():
+        if len(text) > MAX_CHARS:
+            raise FileError(
+                f"could not write {path}: its {name} has {len(text):,} characters; {MAX_CHARS:,} is the most"
+            )
     # Not save_file: it makes a temporary file of its own, which a killed process leaves behind.
-    _write_bytes(path, save(dict(tensors), {"format": "autocl", **meta}))
+    _write_bytes(path, save(kept, {**meta, SEAL: seal(kept, meta)}))
 
 
 def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read tensors and metadata of a file that `write_tensors` wrote with this kind."""
+    """Read tensors and metadata of a file that `write_tensors` wrote with this kind.
+
+    Files of 0.1 have no SHA-256; everything else is checked of them, too.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileError(f"{path}: no such file")
     try:
         with safe_open(path, framework="pt") as file:
             meta = dict(file.metadata() or {})
+            # Before the tensors: their reading can be long, and the wrong kind of file is a common mistake.
+            _check_kind(path, meta, kind)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError, ValueError) as error:
+    except FileError:
+        raise
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
         raise FileError(f"{path}: damaged, truncated or not a safetensors file ({error})") from error
-    if meta.get("format") != "autocl" or meta.get("kind") != kind:
-        found = f"an autocl {meta['kind']}" if meta.get("format") == "autocl" else "not written by autocl"
-        raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")
+    if meta["format"] == SEALED and meta.pop(SEAL, "") != seal(tensors, meta):
+        raise FileError(f"{path}: damaged: its content does not have the SHA-256 it was written with")
+    del meta["format"]
     return tensors, meta
+
+
+def reseal(path: str | Path) -> None:
+    """Write a file of an earlier version again with a SHA-256; metadata and tensors stay as they are."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            kind = (file.metadata() or {}).get("kind", "")
+    except (SafetensorError, OSError) as error:
+        raise FileError(f"{path}: damaged, truncated or not a safetensors file ({error})") from error
+    write_tensors(path, *read_tensors(path, kind=kind))
+
+
+def seal(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
+    """SHA-256 of metadata and of names, dtypes, shapes and bytes of tensors, in hex digits.
+
+    Example:
+        >>> seal({"a": torch.zeros(2)}, {}) == seal({"a": torch.zeros(2, 1)}, {})
+        False
+    """
+    digest = hashlib.sha256()
+    # JSON, because no text can then be read as two others: ("ab", "c") is not ("a", "bc").
+    digest.update(json.dumps(sorted((k, v) for k, v in meta.items() if k != SEAL)).encode())
+    for name, t in sorted(tensors.items()):
+        digest.update(json.dumps([name, str(t.dtype), list(t.shape)]).encode())
+        # A fresh copy, because one of a single element may have any strides. Not all types exist in numpy.
+        plain = t.detach().cpu().flatten().clone(memory_format=torch.contiguous_format)
+        digest.update(plain.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def check_tensors(where: str | Path, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that lack the names, dtypes, shapes or finiteness of others.
+
+    Args:
+        where: the file, for the message.
+        tensors: what it holds.
+        wanted: the like of it; may lie on the meta device. Sides of size 0 grow with the stream: all of them
+            may have one other size.
+    """
+    grown: set[int] = set()
+    if missing := [*(wanted.keys() - tensors.keys()), *(tensors.keys() - wanted.keys())]:
+        name = min(missing)
+        raise FileError(f"{where}: {'lacks' if name in wanted else 'holds an unknown'} tensor {name}")
+    for name, want in wanted.items():
+        t = tensors[name]
+        grown |= {n for n, w in zip(t.shape, want.shape, strict=False) if w == 0}
+        shape = [min(grown) if w == 0 else w for w in want.shape] if t.dim() == want.dim() else None
+        if t.dtype != want.dtype or list(t.shape) != shape:
+            found, need = (f"{x.dtype} {list(x.shape)}".removeprefix("torch.") for x in (t, want))
+            raise FileError(f"{where}: {name} is {found}, but must be {need}")
+        if t.is_floating_point() and not bool(torch.isfinite(t).all()):
+            raise FileError(f"{where}: {name} holds NaN or infinity")
+
+
+def _check_kind(path: Path, meta: Mapping[str, str], kind: str) -> None:
+    ours = meta.get("format") in (UNSEALED, SEALED)
+    if not ours or meta.get("kind") != kind:
+        found = f"an autocl {meta.get('kind', 'file of no kind')}" if ours else "not written by autocl"
+        raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")

@@ -4,15 +4,15 @@ Shape legend: B = streams, M = tasks, T = demos, Q = queries, F = features, U = 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autocl.config import Amount, check
 from autocl.data.stream import Stream, Task
-from autocl.errors import InputError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 from autocl.matrix import TransferMatrix
 
@@ -25,21 +25,20 @@ class ObjectiveConfig:
     1-shot term at two tasks, 1/9 of nine at three, 1/15 of fifteen without it at five.
     """
 
+    boundaries: Literal["every", "last"] = "every"
+    """At which boundaries queries are asked: ACL asks after every task about all tasks so far; OML, GeMCL and
+    prototypical networks are trained by what is known of all tasks after the last."""
     acl: bool = True
     """Minimise the backward terms, too. Without them the first task is forgotten; they are still measured."""
-    own_weights: tuple[float, ...] = ()
+    own_weights: tuple[Amount, ...] = ()
     """Weight of the own and 1-shot terms of tasks from each image set (the authors use 0.1 for Omniglot in
     two-task training); empty: all 1. Backward terms always weigh 1."""
-    body_weight: float = 0.0
-    """Learners with a ridge read-out: add to every term this much of the cross-entropy of the body alone.
-    Without it the read-out, right from the start, leaves the body no error to learn from."""
+    body_weight: Amount = 0.0
+    """Learners with fast weights and a ridge read-out: add to every term this much of the cross-entropy of
+    the fast weights alone. Without it the read-out, right from the start, leaves them no error to learn."""
 
     def __post_init__(self) -> None:
-        if any(w < 0 for w in (*self.own_weights, self.body_weight)):
-            raise InputError(
-                f"weights must not be negative, got own_weights {self.own_weights} and body_weight "
-                f"{self.body_weight}"
-            )
+        check(self)
 
     def own_weight(self, source: int) -> float:
         """Weight of own terms of tasks from this source."""
@@ -52,7 +51,7 @@ class Outcome:
 
     loss: Tensor
     losses: TransferMatrix
-    """Cross-entropies [M, M], means over the batch; NaN above the diagonal unless asked for."""
+    """Cross-entropies [M, M], means over the batch; NaN where nothing was asked."""
     accuracies: TransferMatrix
     """In [0, 1], same shape."""
     first: Tensor
@@ -83,12 +82,15 @@ def acl_objective(
     """
     tasks = batch.tasks
     M, B = len(tasks), len(tasks[0].demos)
-    state = learner.initial_state(B) if state is None else state
+    state = learner.initial_state(B, batch.n_outputs) if state is None else state
     losses = features.new_full((M, M), float("nan"))
     accuracies, first = losses.clone(), losses[0].clone()
     terms: list[Tensor] = []
     for i, task in enumerate(tasks):
         weight = config.own_weight(task.source)
+        if config.boundaries == "last" and i + 1 < M:
+            state = learner.learn_features(features[task.demos], task.demo_labels, state)
+            continue
         if task.first is not None and task.first_labels is not None:
             tried = learner.learn_features(features[task.first], task.first_labels, state)
             (answer,) = _ask(learner, features, [task], tried, config)
@@ -131,13 +133,15 @@ def _ask(
     """Ask the queries of these tasks, all of them in one pass."""
     f = features[torch.cat([task.queries for task in tasks], dim=1)]
     sizes = [task.queries.shape[1] for task in tasks]
-    whole, body = (torch.split(logits, sizes, 1) for logits in learner.answer_features(f, state))
+    logits, alone = learner.answer_features(f, state)
+    parts = torch.split(logits, sizes, 1)
+    bodies = [None] * len(tasks) if alone is None else torch.split(alone, sizes, 1)
     answers = []
-    for task, own, alone in zip(tasks, whole, body, strict=True):
+    for task, own, body in zip(tasks, parts, bodies, strict=True):
         labels = task.query_labels
         term = loss = F.cross_entropy(own.flatten(0, 1), labels.flatten())
-        if config.body_weight and learner.readout is not None:
-            term = loss + config.body_weight * F.cross_entropy(alone.flatten(0, 1), labels.flatten())
+        if config.body_weight and body is not None:
+            term = loss + config.body_weight * F.cross_entropy(body.flatten(0, 1), labels.flatten())
         accuracy = (own.argmax(-1) == labels).to(own.dtype).mean()
         answers.append(_Answer(term, loss.detach(), accuracy.detach()))
     return answers

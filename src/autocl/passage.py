@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import Cost, Method, StreamInfo
+from autocl.baselines.incontext import InContext
 from autocl.data.stream import Stream, Task, side_by_side
 from autocl.errors import InputError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.base import Cost, Method, StreamInfo
-from autocl.methods.incontext import InContext
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

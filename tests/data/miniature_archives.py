@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import pickle
 import struct
 import tarfile
 import zipfile
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.io
 from PIL import Image
+
+from autocl.data.sets.cifar import CIFAR100_CLASSES
 
 RNG = np.random.default_rng(0)
 
@@ -141,29 +142,18 @@ def _omniglot() -> Miniature:
 WNIDS = {"train": ("n01532829", "n01558993"), "val": ("n01855672",), "test": ("n01930112",)}
 
 
-def _mini_tables(protocol: int) -> tuple[dict[str, bytes], dict[str, np.ndarray]]:
-    tables, pixels = {}, {}
-    for split, wnids in WNIDS.items():
-        x = noise(4 * len(wnids), 84, 84, 3)
-        rows = {wnid: list(range(4 * k, 4 * k + 4)) for k, wnid in enumerate(wnids)}
-        table = {"image_data": x, "class_dict": rows}
-        tables[f"mini-imagenet-cache-{split}.pkl"] = pickle.dumps(table, protocol)
-        pixels[split] = x.transpose(0, 3, 1, 2)
-    return tables, pixels
-
-
-def _mini(id: str, protocol: int, packed: bool) -> Miniature:
-    tables, pixels = _mini_tables(protocol)
+def _mini_arrays() -> Miniature:
+    x = {split: noise(4 * len(wnids), 84, 84, 3) for split, wnids in WNIDS.items()}
 
     def write(folder: Path) -> None:
-        if packed:
-            write_tar(folder / "mini-imagenet.tar.gz", tables, "w:gz")
-        else:
-            for name, data in tables.items():
-                (folder / name).write_bytes(data)
+        for split, wnids in WNIDS.items():
+            rows = {wnid: list(range(4 * k, 4 * k + 4)) for k, wnid in enumerate(wnids)}
+            np.save(folder / f"mini-imagenet-{split}.npy", x[split])
+            (folder / f"mini-imagenet-{split}.json").write_text(json.dumps(rows))
 
     splits = {"train": (2, 8), "val": (1, 4), "test": (1, 4)}
-    return Miniature(id, "mini_imagenet", write, splits, pixels, size=84, sealed=packed)
+    pixels = {split: images.transpose(0, 3, 1, 2) for split, images in x.items()}
+    return Miniature("mini-ImageNet arrays", "mini_imagenet", write, splits, pixels, size=84, sealed=False)
 
 
 def _mini_jpeg() -> Miniature:
@@ -219,7 +209,7 @@ def _tiny(id: str, name: str) -> Miniature:
     return Miniature(id, "tiny_imagenet", write, {"train": (3, 6), "val": (3, 3)})
 
 
-def _cifar10(id: str, kind: str) -> Miniature:
+def _cifar10() -> Miniature:
     x, y = noise(60, 32, 32, 3), np.arange(60) % 10
     names = [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]
 
@@ -228,16 +218,12 @@ def _cifar10(id: str, kind: str) -> Miniature:
         files = {}
         for k, name in enumerate(names):
             rows = slice(10 * k, 10 * k + 10)
-            if kind == "python":
-                table = {b"data": flat[rows], b"labels": y[rows].tolist(), b"filenames": [b"a.png"] * 10}
-                files[f"cifar-10-batches-py/{name}"] = pickle.dumps(table, 2)
-            else:
-                records = np.concatenate([y[rows, None].astype(np.uint8), flat[rows]], axis=1)
-                files[f"cifar-10-batches-bin/{name}.bin"] = records.tobytes()
-        write_tar(folder / f"cifar-10-{kind}.tar.gz", files, "w:gz")
+            records = np.concatenate([y[rows, None].astype(np.uint8), flat[rows]], axis=1)
+            files[f"cifar-10-batches-bin/{name}.bin"] = records.tobytes()
+        write_tar(folder / "cifar-10-binary.tar.gz", files, "w:gz")
 
     pixels = {"train": by_class(x[:50], y[:50]), "test": by_class(x[50:], y[50:])}
-    return Miniature(id, "cifar10", write, {"train": (10, 50), "test": (10, 10)}, pixels)
+    return Miniature("cifar10 binary", "cifar10", write, {"train": (10, 50), "test": (10, 10)}, pixels)
 
 
 def _cifar10_strips() -> Miniature:
@@ -258,26 +244,36 @@ def _cifar10_strips() -> Miniature:
     return Miniature("cifar10 strips", "cifar10", write, {"train": (10, 20), "test": (10, 20)}, pixels)
 
 
-def _cifar100(id: str, name: str, kind: str) -> Miniature:
+def _cifar100(id: str, name: str) -> Miniature:
     x, y = noise(300, 32, 32, 3), np.arange(300) % 100
 
     def write(folder: Path) -> None:
         flat, files = x.transpose(0, 3, 1, 2).reshape(300, -1), {}
         for part, rows in (("train", slice(0, 200)), ("test", slice(200, 300))):
-            if kind == "python":
-                fine = y[rows].tolist()
-                table = {"data": flat[rows], "fine_labels": fine, "coarse_labels": [0] * len(fine)}
-                files[f"cifar-100-python/{part}"] = pickle.dumps(table, 3)
-            else:
-                zero = np.zeros((len(y[rows]), 1), np.uint8)
-                records = np.concatenate([zero, y[rows, None].astype(np.uint8), flat[rows]], axis=1)
-                files[f"cifar-100-binary/{part}.bin"] = records.tobytes()
-        write_tar(folder / f"cifar-100-{kind}.tar.gz", files, "w:gz")
+            zero = np.zeros((len(y[rows]), 1), np.uint8)
+            records = np.concatenate([zero, y[rows, None].astype(np.uint8), flat[rows]], axis=1)
+            files[f"cifar-100-binary/{part}.bin"] = records.tobytes()
+        write_tar(folder / "cifar-100-binary.tar.gz", files, "w:gz")
 
     if name == "fc100":
         return Miniature(id, name, write, {"train": (60, 180), "val": (20, 60), "test": (20, 60)})
     pixels = {"train": by_class(x[:200], y[:200]), "test": by_class(x[200:], y[200:])}
     return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)}, pixels)
+
+
+def _cifar100_strips(id: str, name: str) -> Miniature:
+    counts = {"train": 2, "test": 1}
+
+    def write(folder: Path) -> None:
+        names = {f"{part}/{fine}": ["a.png"] * n for part, n in counts.items() for fine in CIFAR100_CLASSES}
+        files = {"meta.json": json.dumps({"classes": CIFAR100_CLASSES, "files": names}).encode()}
+        for strip, images in names.items():
+            files[f"{strip}.jpg"] = picture(noise(32 * len(images), 32, 3), "jpeg", quality=96, subsampling=0)
+        write_zip(folder / "cifar100_jpeg.zip", files)
+
+    if name == "fc100":
+        return Miniature(id, name, write, {"train": (60, 180), "val": (20, 60), "test": (20, 60)})
+    return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)})
 
 
 def _npz(id: str, name: str) -> Miniature:
@@ -316,19 +312,17 @@ MINIATURES = [
     _notmnist_sample(),
     _notmnist(),
     _omniglot(),
-    _mini("mini-ImageNet tar", 2, packed=True),
-    *(_mini(f"mini-ImageNet pickle {p}", p, packed=False) for p in (2, 3, 4, 5)),
+    _mini_arrays(),
     _mini_jpeg(),
     _mini_strips(),
     _tiny("tiny zip", "tiny-imagenet-200.zip"),
     _tiny("tiny tar.xz", "tiny-imagenet-200-32x32.tar.xz"),
-    _cifar10("cifar10 python", "python"),
-    _cifar10("cifar10 binary", "binary"),
+    _cifar10(),
     _cifar10_strips(),
-    _cifar100("cifar100 python", "cifar100", "python"),
-    _cifar100("cifar100 binary", "cifar100", "binary"),
-    _cifar100("fc100 python", "fc100", "python"),
-    _cifar100("fc100 binary", "fc100", "binary"),
+    _cifar100("cifar100 binary", "cifar100"),
+    _cifar100("fc100 binary", "fc100"),
+    _cifar100_strips("cifar100 strips", "cifar100"),
+    _cifar100_strips("fc100 strips", "fc100"),
     _npz("cifar100 npz", "cifar100"),
     _npz("svhn npz", "svhn"),
     _svhn(),

@@ -11,8 +11,8 @@ import pytest
 from miniature_archives import MINIATURES
 
 from autocl.data import load
+from autocl.data.archives import Raw
 from autocl.data.cache import decoded
-from autocl.data.readers.block import Raw
 from autocl.errors import DataError
 
 KEY = {"name": "toy", "n": 1}
@@ -114,7 +114,7 @@ def test_changed_source_is_decoded_anew(tmp_path: Path) -> None:
     mini.write(folder)
     before = load("cifar10", "test", root=folder)
     (folder / "cifar-10-binary.tar.gz").unlink()
-    next(m for m in MINIATURES if m.id == "cifar10 python").write(folder)
+    next(m for m in MINIATURES if m.id == "cifar10 strips").write(folder)
     assert load("cifar10", "test", root=folder).hash != before.hash
 
 

@@ -10,7 +10,8 @@ from miniature_archives import MINIATURES
 from PIL import Image
 
 from autocl.cli import data as commands
-from autocl.data import contact_sheet, from_arrays, load, sources
+from autocl.cli.main import run_command
+from autocl.data import contact_sheet, from_arrays, load, locate
 from autocl.data.catalog import CATALOG
 from autocl.errors import DataError, InputError
 
@@ -19,8 +20,8 @@ from autocl.errors import DataError, InputError
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AUTOCL_DATA", str(tmp_path))
-    monkeypatch.setattr(sources, "_shared_folders", lambda: iter(()))
-    monkeypatch.setattr(sources, "download", _no_network)
+    monkeypatch.setattr(locate, "_shared_folders", lambda: iter(()))
+    monkeypatch.setattr(locate, "download", _no_network)
     for name in ("mnist", "omniglot"):
         (tmp_path / name).mkdir()
         next(m for m in MINIATURES if m.name == name).write(tmp_path / name)
@@ -81,7 +82,12 @@ def test_sheet_shows_the_images() -> None:
         contact_sheet(from_arrays(x, [0, 0, 0, 1, 1]), classes=0)
 
 
-@pytest.mark.parametrize("module", ["imageset", "own", "augment", "sheet", "loading", "glyphs.ink"])
+MODULES = (
+    "imageset", "folder", "augment", "sheet", "loading", "glyphs", "preprocess", "sampler", "stream_config",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"autocl.data.{module}"))
     assert result.attempted > 0
@@ -91,8 +97,8 @@ def test_examples_in_docstrings(module: str) -> None:
 def test_names_are_given_as_the_help_says(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commands.main(["get", "mnist"])
-    commands.main(["check", "mnist"])
-    commands.main(["show", "mnist", "--out", str(tmp_path / "sheet.png")])
+    run_command("data", ["get", "mnist"])
+    run_command("data", ["check", "mnist"])
+    run_command("data", ["show", "mnist", "--out", str(tmp_path / "sheet.png")])
     assert "mnist train: 10 classes" in capsys.readouterr().out
     assert (tmp_path / "sheet.png").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autocl.data.description import DataFile
+from autocl.data.catalog import DataFile
 from autocl.data.download import download
 from autocl.errors import DataError
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autocl.data import draw_glyphs, load
-from autocl.data.glyphs.noise import normals, uniforms
+from autocl.data.glyphs import normals, uniforms
 
 
 def test_a_drawing_depends_on_its_numbers_alone() -> None:

@@ -49,8 +49,9 @@ def test_splits_share_no_class(mini: Miniature, folder: Path) -> None:
     assert len(names) == len(set(names))
 
 
-def test_fc100_splits_by_super_class(folder: Path) -> None:
-    next(m for m in MINIATURES if m.id == "fc100 python").write(folder)
+@pytest.mark.parametrize("form", ["fc100 binary", "fc100 strips"])
+def test_fc100_splits_by_super_class(form: str, folder: Path) -> None:
+    next(m for m in MINIATURES if m.id == form).write(folder)
     read = load("fc100", "test", root=folder)
     whole = {part: load("cifar100", part, root=folder) for part in ("train", "test")}
     fine = {name for coarse in FC100_SPLIT["test"] for name in SUPER_CLASSES[coarse].split()}

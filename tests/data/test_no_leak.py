@@ -7,17 +7,15 @@ from test_sampler import toy
 from torch import Tensor
 
 from autocl.data.sampler import StreamSampler
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.recipes import RECIPES, get_recipe
-from autocl.recipes.rivals import RIVALS
 
 STEPS, STREAMS = 60, 64
 LIMIT = 5.0
 """Standard errors. About 3,000 positions are looked at in all: by chance one is beyond it in 600 runs."""
 
-CONFIGS: dict[str, StreamConfig | RandomShapes] = {
+CONFIGS: dict[str, StreamConfig | RandomStreamConfig] = {
     **{name: get_recipe(name).streams for name in RECIPES},
-    **{name: make().streams for name, make in RIVALS.items()},
     "many queries": StreamConfig(tasks=3, ways=4, shots=2, queries=6, first_shot=True),
 }
 

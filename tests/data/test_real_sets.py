@@ -7,10 +7,10 @@ import pytest
 
 from autocl.data import ImageSet, load
 from autocl.data.catalog import describe
-from autocl.data.readers.omniglot import VALIDATION_ALPHABETS
-from autocl.data.sets.imagenet import SHARED_CLASSES
-from autocl.data.sources import locate
-from autocl.data.verify import verdict
+from autocl.data.download import verdict
+from autocl.data.locate import locate, search_folders
+from autocl.data.sets.omniglot import VALIDATION_ALPHABETS
+from autocl.data.sets.tiny_imagenet import SHARED_CLASSES
 
 # Classes, images, and the start of the hash, which pins every pixel after decoding and resizing to 32×32:
 # it changes with Pillow's resampling or JPEG decoder and with nothing else.
@@ -33,8 +33,11 @@ EXPECTED = {
     ("notmnist", "test"): (10, 2000, "3fd6c7c702c03f02"),
     ("svhn", "train"): (10, 867, "329ad7c767504183"),
     ("svhn", "test"): (10, 216, "d8f5d7754ca09841"),
-    ("cifar100", "train"): (100, 1117, "07767b7002b0cbfc"),
-    ("cifar100", "test"): (100, 916, "8fff6bf6b241aa4a"),
+    ("cifar100", "train"): (100, 50000, "058d031ab5c91595"),
+    ("cifar100", "test"): (100, 10000, "db350b9ef53a92d7"),
+    ("fc100", "train"): (60, 36000, "854a76a2a2c5f141"),
+    ("fc100", "val"): (20, 12000, "4b900b0ac58bbc9c"),
+    ("fc100", "test"): (20, 12000, "e5d229eec362b089"),
 }
 PACKED = {
     "cifar10": "packed strips",
@@ -42,9 +45,10 @@ PACKED = {
     "tiny_imagenet": "packed 32×32 tar",
     "notmnist": "sample as idx files",
     "svhn": "part as npz",
-    "cifar100": "part as npz",
+    "cifar100": "packed strips",
+    "fc100": "CIFAR-100's packed strips",
 }
-"""The forms the numbers above belong to, where these are not the official ones."""
+"""The layouts the numbers above belong to, where these are not the official ones."""
 LONG = {("omniglot", "train"), ("tiny_imagenet", "train"), ("tiny_imagenet", "val")}
 """More than ten seconds when they are decoded for the first time."""
 
@@ -55,10 +59,10 @@ def _real(name: str, split: str, **options: Any) -> ImageSet:
     found = locate(info, split)
     if found is None:
         pytest.skip(f"{info.title} is not on this machine")
-    form, paths = found
-    if form.title != PACKED.get(name, form.title):
-        pytest.skip(f"{info.title} is here as {form.title}, the numbers are those of {PACKED[name]}")
-    if any(verdict(file, paths[file.name]) == "unknown" for file in form.files_for(split)):
+    layout, paths = found
+    if layout.title != PACKED.get(name, layout.title):
+        pytest.skip(f"{info.title} is here as {layout.title}, the numbers are those of {PACKED[name]}")
+    if any(verdict(file, paths[file.name]) == "unknown" for file in layout.files_for(split)):
         pytest.skip(f"this copy of {info.title} is not one whose content is known")
     return load(name, split, **options)
 
@@ -83,6 +87,7 @@ def test_content(name: str, split: str) -> None:
         ("mnist", 0.03),
         ("fashion_mnist", 0.02),
         ("cifar10", 0.005),
+        ("cifar100", 0.005),
         ("mini_imagenet", 0.05),
         ("notmnist", 0.005),
     ],
@@ -128,7 +133,7 @@ def test_no_class_of_mini_imagenet_is_left_in_tiny_imagenet() -> None:
     assert set(_real("tiny_imagenet", "train").classes) & mini == SHARED_CLASSES
 
 
-@pytest.mark.parametrize("name", ["omniglot", "mini_imagenet"])
+@pytest.mark.parametrize("name", ["omniglot", "mini_imagenet", "fc100"])
 def test_held_out_classes_are_apart(name: str) -> None:
     names = [set(_real(name, split).classes) for split in ("val", "test")]
     assert not names[0] & names[1]
@@ -145,4 +150,29 @@ def test_first_digits_of_mnist_in_file_order() -> None:
 def test_parts_say_that_they_are_parts() -> None:
     assert "20,000" in _real("cifar10", "train").notes
     assert "1,083" in _real("svhn", "train").notes
-    assert "2,033" in _real("cifar100", "train").notes
+    assert "JPEG" in _real("cifar100", "train").notes
+
+
+def test_fc100_is_all_of_cifar100_split_by_super_class() -> None:
+    """600 images of each class: the 500 for training, then the 100 for testing."""
+    whole = {part: _real("cifar100", part) for part in ("train", "test")}
+    splits = {split: _real("fc100", split) for split in ("train", "val", "test")}
+    assert sorted(name for s in splits.values() for name in s.classes) == list(whole["train"].classes)
+    for split in splits.values():
+        assert set(split.counts) == {600}
+        for label, name in enumerate(split.classes):
+            parts = [s.images[s.labels == s.classes.index(name)] for s in whole.values()]
+            of_class = split.images[split.starts[label] : split.starts[label + 1]]
+            np.testing.assert_array_equal(of_class, np.concatenate(parts))
+
+
+def test_packed_cifar100_agrees_with_lossless_part() -> None:
+    """Every lossless image of the npz has a JPEG of its class within 40 dB; so labels are right as well."""
+    folder = next((f for f in search_folders() if (f / "cifar100_subset").is_dir()), None)
+    if folder is None:
+        pytest.skip("the lossless part of CIFAR-100 is not on this machine")
+    exact, packed = load("cifar100", "test", root=folder / "cifar100_subset"), _real("cifar100", "test")
+    for label in range(0, 100, 9):
+        pixels = [s.images[s.labels == label].astype(int) for s in (exact, packed)]
+        errors = ((pixels[0][:, None] - pixels[1][None]) ** 2).mean(axis=(2, 3, 4))
+        assert errors.min(axis=1).max() < 15

@@ -1,6 +1,6 @@
 """Streams of one shape: what may never happen, what must be equal, and the paper's orders."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autocl.data.draw import distinct
-from autocl.data.imageset import ImageSet
-from autocl.data.requirements import assert_disjoint
+from autocl.data.draw import sample_without_replacement
+from autocl.data.imageset import ImageSet, assert_disjoint
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream
 from autocl.data.stream_config import StreamConfig
@@ -159,7 +158,7 @@ def test_order__permute_and_mixture__reach_every_order() -> None:
 
 
 def test_shots__fewest_given__every_number_occurs_and_all_classes_have_it() -> None:
-    config = StreamConfig(tasks=2, ways=3, shots=4, fewest_shots=2, queries=3, pool_classes=8)
+    config = StreamConfig(tasks=2, ways=3, shots=4, min_shots=2, queries=3, pool_classes=8)
     sampler, seen = StreamSampler([toy()], config, 2, seed=0), set()
     for step in range(30):
         for task in sampler.batch(step).tasks:
@@ -171,7 +170,7 @@ def test_shots__fewest_given__every_number_occurs_and_all_classes_have_it() -> N
 
 @pytest.mark.parametrize("scenario", ["domain", "class"])
 def test_tasks__fewest_given__every_number_occurs_and_labels_keep_their_blocks(scenario: str) -> None:
-    config = StreamConfig(tasks=4, fewest_tasks=2, ways=2, shots=2, scenario=scenario, pool_classes=8)
+    config = StreamConfig(tasks=4, min_tasks=2, ways=2, shots=2, scenario=scenario, pool_classes=8)
     sampler, seen = StreamSampler([toy()], config, 3, seed=0), set()
     for step in range(30):
         tasks = sampler.batch(step).tasks
@@ -184,8 +183,8 @@ def test_tasks__fewest_given__every_number_occurs_and_labels_keep_their_blocks(s
 
 @pytest.mark.parametrize("fewest", [0, 4])
 def test_tasks__fewest_out_of_range__refused(fewest: int) -> None:
-    with pytest.raises(InputError, match=r"fewest_tasks=\d must lie in 1..tasks=3"):
-        StreamConfig(tasks=3, fewest_tasks=fewest)
+    with pytest.raises(InputError, match=r"min_tasks=\d must lie in 1..tasks=3"):
+        StreamConfig(tasks=3, min_tasks=fewest)
 
 
 def test_pool__pooled__has_the_asked_size_and_its_classes() -> None:
@@ -230,10 +229,10 @@ def test_draw__many_streams__classes_labels_positions_and_images_are_uniform() -
 
 
 @pytest.mark.parametrize("rows", [1000, 20_000], ids=["sorted", "floyd"])
-def test_distinct__both_ways__give_every_ordered_draw_equally_often(rows: int) -> None:
+def test_sample_without_replacement__both_ways__give_every_ordered_draw_equally_often(rows: int) -> None:
     repeats = 20_000 // rows
     rng = np.random.default_rng(0)
-    drawn = np.concatenate([distinct(rng, np.full(rows, 4), 2) for _ in range(repeats)])
+    drawn = np.concatenate([sample_without_replacement(rng, np.full(rows, 4), 2) for _ in range(repeats)])
     counts = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16).reshape(4, 4)
     assert counts.diagonal().tolist() == [0] * 4
     # 12 outcomes, 1,667 expected of each: five standard deviations are 12 %.
@@ -243,9 +242,9 @@ def test_distinct__both_ways__give_every_ordered_draw_equally_often(rows: int) -
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from([1, 2, 7, 40, 20_000]), min_size=1, max_size=5), st.data())
-def test_distinct__any_n_and_k__stays_in_range_without_repeats(n: list[int], data: st.DataObject) -> None:
+def test_sample_without_replacement__any_n_and_k__stays_in_range(n: list[int], data: st.DataObject) -> None:
     k = data.draw(st.integers(0, min(*n, 40)))
-    drawn = distinct(np.random.default_rng(0), np.array(n), k)
+    drawn = sample_without_replacement(np.random.default_rng(0), np.array(n), k)
     assert drawn.shape == (len(n), k)
     for top, row in zip(n, drawn.tolist(), strict=True):
         assert len(set(row)) == k
@@ -282,7 +281,7 @@ def test_images__augmented__depend_on_seed_and_step_alone() -> None:
     [
         ([toy()], StreamConfig(order="alternate"), "draws from 2 image set"),
         ([toy(), toy("b")], StreamConfig(), "draws from 1 image set"),
-        ([toy(), toy("b", size=5)], StreamConfig(order="rotate"), "toy 4×4, b 5×5"),
+        ([toy(), toy("b", size=5)], StreamConfig(order="rotate"), "toy/train 4×4, b/train 5×5"),
         ([toy()], StreamConfig(pool_classes=13), "toy/train has 12 classes"),
         ([toy()], StreamConfig(tasks=4, pool_classes=12), "pool_classes=12 is too few"),
         ([toy(images=9)], StreamConfig(drawing="independent"), "9 images of class 'toy/0'.*16 images"),
@@ -331,3 +330,67 @@ def test_assert_disjoint__shared_class__names_sets_and_class() -> None:
     assert_disjoint(toy("a"), toy("b"), toy("c"))
     with pytest.raises(DataError, match=r"a/train and a/train share 3 classes \(a/0, a/1, a/2\)"):
         assert_disjoint(toy("a"), toy("b"), toy("a", classes=3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """What a backbone's features are: no `ImageSet`, but all that `LabelledSet` asks for."""
+
+    name: str
+    classes: tuple[str, ...]
+    starts: np.ndarray
+    values: np.ndarray
+    split: str = "train"
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def counts(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self.values[index.reshape(-1).numpy()]).reshape(*index.shape, -1)
+
+
+def vectors(name: str, length: int = 6, classes: int = 12, images: int = 20) -> Vectors:
+    n = classes * images
+    values = np.random.default_rng(len(name)).normal(size=(n, length)).astype(np.float32)
+    names = tuple(f"{name}/{c}" for c in range(classes))
+    return Vectors(name=name, classes=names, starts=np.arange(classes + 1) * images, values=values)
+
+
+def test_sampler__vectors__draws_the_streams_that_images_would_have() -> None:
+    config = StreamConfig(tasks=2, ways=3, shots=4, queries=3, order="alternate", pool_classes=8)
+    sets = [vectors("a"), vectors("bb")]
+    sampler = StreamSampler(sets, config, batch_size=3, seed=0)
+    pictures = StreamSampler([toy("a"), toy("bb")], config, batch_size=3, seed=0)
+    batch = sampler.batch(1)
+    assert torch.equal(batch.pool, pictures.batch(1).pool)
+    assert torch.equal(batch.tasks[1].demos, pictures.batch(1).tasks[1].demos)
+    everything = np.concatenate([s.values for s in sets])
+    np.testing.assert_array_equal(sampler.images(batch).numpy(), everything[batch.pool.numpy()])
+
+
+def test_sampler__vectors_of_another_length_or_images_beside_them__are_refused() -> None:
+    config = StreamConfig(order="rotate", pool_classes=8, ways=2, pool_images=20)
+    for others in ([vectors("b", length=7)], [toy()]):
+        with pytest.raises(InputError, match="must have one size, got a/train 6,"):
+            StreamSampler([vectors("a"), *others], config, 1, 0)
+
+
+def test_sampler__standardise_image__every_image_by_itself() -> None:
+    config = StreamConfig(tasks=2, ways=2, shots=4, pool_classes=8)
+    pixels = np.random.default_rng(0).integers(0, 256, (240, 3, 4, 4), dtype=np.uint8)
+    images = replace(toy(channels=3), images=pixels, mean=(0.4,) * 3, std=(0.2,) * 3)
+    sampler = StreamSampler([images], config, batch_size=2, seed=0)
+    batch = sampler.batch(0)
+    x = sampler.images(batch, standardise="image")
+    torch.testing.assert_close(x.mean(dim=(1, 2, 3)), torch.zeros(len(x)), atol=1e-5, rtol=0)
+    torch.testing.assert_close(x.std(dim=(1, 2, 3), correction=0), torch.ones(len(x)), atol=1e-5, rtol=0)
+    as_set = sampler.images(batch)
+    assert torch.equal(as_set, sampler.images(batch, standardise="set"))
+    assert torch.equal(as_set, images.take(batch.pool))
+    with pytest.raises(InputError, match="'both' is not known"):
+        sampler.images(batch, standardise="both")  # type: ignore[arg-type]

@@ -74,11 +74,14 @@ def test_identity_passes_vectors_through():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "vgg"}, "unknown encoder 'vgg'.*conv4, resnet12, mixer, patches, identity"),
-        ({"norm": "layer"}, "unknown norm 'layer'"),
-        ({"dropout": 1.0}, r"rate in \[0, 1\), got 1.0"),
-        ({"width": 0}, "width of the encoder must be at least 1, got 0"),
-        ({"patch": 0}, "patch of the encoder must be at least 1, got 0"),
+        (
+            {"kind": "vgg"},
+            r"kind='vgg' is not known: choose one of conv4, identity, mixer, patches, resnet12",
+        ),
+        ({"norm": "layer"}, "norm='layer' is not known: choose one of instance, batch, none"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"width": 0}, "EncoderConfig.width must be at least 1, got 0"),
+        ({"patch": 0}, "EncoderConfig.patch must be at least 1, got 0"),
     ],
 )
 def test_a_bad_configuration_is_refused_with_the_reason(change, message):

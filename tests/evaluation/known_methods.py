@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autocl.baselines.base import Cost, Method, StreamInfo, rows_for
 from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.stream import Task
 from autocl.encoders import EncoderConfig
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.published import Provenance
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
-from autocl.methods.base import Cost, Method, StreamInfo, rows_for
 
 CLASSES = 60
 PER_CLASS = 32

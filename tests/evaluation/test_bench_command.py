@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from known_methods import coded_set, small_learner
 
-from autocl.cli import bench as commands
-from autocl.cli.bench import bench_main, find_methods
+from autocl import zoo
+from autocl.baselines.base import method_names
+from autocl.cli.main import run_command
 from autocl.errors import InputError
 from autocl.evaluation import entry
 from autocl.evaluation.entry import learner_entry, open_learner
+from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocol import SetRef
 from autocl.figures.report import write_report
-from autocl.methods.base import method_names
-from autocl.methods.rival import Rival, RivalConfig
+
+bench_main = partial(run_command, "bench")
 
 
 @pytest.fixture
@@ -98,17 +100,6 @@ def test_methods_are_made_from_what_is_given(learner_file: Path) -> None:
         find_methods(["nearest-mean"])
 
 
-def test_rivals_of_ones_own_come_before_those_that_ship(tmp_path: Path) -> None:
-    for place, readout in (("gemcl.safetensors", "normal-gamma"), ("oml/best.safetensors", "online")):
-        Rival(RivalConfig(readout=readout, height=16, width=16)).save(tmp_path / place)
-    own = find_methods(["gemcl", "oml"], rivals=tmp_path)
-    loaded = [Rival.load(tmp_path / place) for place in ("gemcl.safetensors", "oml/best.safetensors")]
-    assert [s.method.settings()["rival"] for s in own] == [rival.fingerprint() for rival in loaded]
-    Rival(RivalConfig(readout="means", height=16, width=16)).save(tmp_path / "gemcl.safetensors")
-    with pytest.raises(InputError, match="needs a rival with readout='normal-gamma'"):
-        find_methods(["gemcl"], rivals=tmp_path)
-
-
 def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench_main(
         ["split-mnist", "--learner", str(learner_file), "--method", "sgd", "--diet", "demos", "--runs", "1",
@@ -140,7 +131,7 @@ def test_mistakes_are_named(learner_file: Path, args: list[str], said: str) -> N
 
 
 def test_without_anything_to_measure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(commands.zoo, "names", list)
+    monkeypatch.setattr(zoo, "names", list)
     with pytest.raises(InputError, match="zoo is empty"):
         bench_main(["shots"])
     with pytest.raises(InputError, match="no results"):
@@ -167,7 +158,7 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
 def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     said: list[str] = []
     some = find_methods(["all"], say=said.append)
-    assert "without knn: method 'knn' stands on a learner's encoder: give one" in " ".join(said)
+    assert "without knn: it stands on a learner's encoder, give one" in " ".join(said)
     assert not any("keyword" in line for line in said)
     every = find_methods(["all"], encoder=open_learner("split-class"))
     assert len(every) == len(some) + len(said) == len(method_names())

@@ -8,8 +8,8 @@ import pytest
 from known_methods import small_learner
 from PIL import Image
 
-from autocl.cli.bench import eval_main
-from autocl.data.own import from_folder
+from autocl.cli.main import run_command
+from autocl.data.folder import from_folder
 from autocl.errors import InputError
 from autocl.evaluation.own import evaluate_folder, parse_tasks
 
@@ -54,7 +54,7 @@ def test_tasks_that_cannot_be_are_named(folder: Path, tasks: str, said: str) -> 
 
 
 def test_too_few_outputs_or_images_are_said(folder: Path) -> None:
-    with pytest.raises(InputError, match="needs 4 outputs, this learner has 3"):
+    with pytest.raises(InputError, match="4 outputs are needed, this learner has 3"):
         evaluate_folder(small_learner(3), folder)
     assert evaluate_folder(small_learner(3), folder, scenario="domain", runs=1).matrix.tasks == 2
     with pytest.raises(InputError, match="8 images"):
@@ -68,8 +68,9 @@ def test_the_command_prints_and_saves(
 ) -> None:
     file = small_learner(4).save_pretrained(tmp_path / "mine.safetensors")
     out = tmp_path / "out"
-    eval_main(
-        [str(file), "--data", str(folder), "--tasks", "ant,bee;cat,dog", "--runs", "2", "--out", str(out)]
+    run_command(
+        "eval",
+        [str(file), "--data", str(folder), "--tasks", "ant,bee;cat,dog", "--runs", "2", "--out", str(out)],
     )
     printed = capsys.readouterr().out
     assert "average accuracy" in printed

@@ -7,13 +7,13 @@ import pytest
 import torch
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, small_learner
 
+from autocl.baselines.base import StreamInfo
+from autocl.baselines.incontext import InContext
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_omniglot, split_stream
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import StreamConfig
 from autocl.errors import InputError
-from autocl.methods.base import StreamInfo
-from autocl.methods.incontext import InContext
 from autocl.passage import passage, run_streams
 
 
@@ -183,7 +183,7 @@ def test_streams_that_do_not_fit_side_by_side_are_refused() -> None:
 
 
 def test_a_learner_with_too_few_outputs_is_refused() -> None:
-    with pytest.raises(InputError, match="6 outputs, this learner has 5"):
+    with pytest.raises(InputError, match="6 outputs are needed, this learner has 5"):
         run_streams(InContext(small_learner(5)), streams("class"))
     with pytest.raises(InputError, match="begin"):
         InContext(small_learner(5)).predict(coded_set("mnist", "test"), torch.arange(3))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, known_entry, small_learner
 
+from autocl.baselines.base import Method
 from autocl.errors import DataError, InputError
 from autocl.evaluation.bench import run
 from autocl.evaluation.entry import Entry, architecture_of, learner_entry, open_learner
@@ -15,7 +16,6 @@ from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance
 from autocl.evaluation.results import Result
 from autocl.evaluation.table import lines
-from autocl.methods.base import Method
 from autocl.recipes import get_recipe
 from autocl.training.recipe import provenance
 

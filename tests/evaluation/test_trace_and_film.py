@@ -8,12 +8,12 @@ import pytest
 import torch
 from known_methods import coded_set, small_learner
 
+from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.errors import FileError, InputError
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.trace import trace
 from autocl.evaluation.weights import record_film
-from autocl.methods.incontext import InContext
 from autocl.ops.srwm.naive import step
 from autocl.passage import run_streams
 
@@ -36,7 +36,7 @@ def test_a_trace_has_the_matrix_at_its_boundaries() -> None:
         trace(method, STREAMS, every=0)
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"softmax_input": True}, {"shared_rate": True}])
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"labels": "delayed"}])
 def test_a_film_ends_in_the_state_and_its_rates_are_those_of_the_definition(changes: dict) -> None:  # type: ignore[type-arg]
     learner = small_learner(6, **changes)
     film = record_film(learner, STREAMS[0])
@@ -48,7 +48,7 @@ def test_a_film_ends_in_the_state_and_its_rates_are_those_of_the_definition(chan
     for i, key in enumerate(["0.W", "2.W"]):
         torch.testing.assert_close(film.weights[-1, i], method.state.tensors[key][0])
         torch.testing.assert_close(film.weights[0, i], learner.initial_state().tensors[key][0].detach())
-    assert film.rates.shape == (24, 2, 2, 1 if "shared_rate" in changes else 4)
+    assert film.rates.shape == (24, 2, 2, 4)
     assert ((film.rates > 0) & (film.rates < 1)).all()
     if not changes:
         # Recompute the first step of the first layer by the paper's equations.
@@ -79,7 +79,7 @@ def test_change_and_rank_by_hand() -> None:
 
 
 def test_a_learner_without_self_modifying_weights_has_no_film() -> None:
-    with pytest.raises(InputError, match="'delta'"):
+    with pytest.raises(InputError, match="needs one with mixer 'srwm'"):
         record_film(small_learner(6, mixer="delta"), STREAMS[0])
 
 

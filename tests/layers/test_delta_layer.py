@@ -3,8 +3,8 @@ import torch
 
 from autocl.errors import AutoclError
 from autocl.layers.delta import DeltaLayer
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
 
 
 @pytest.mark.parametrize("additive", [False, True], ids=["delta", "additive"])

@@ -3,6 +3,7 @@ import torch
 
 from autocl.encoders import Patches
 from autocl.errors import AutoclError
+from autocl.layers import StackConfig
 from autocl.layers.srmixer import PatchInput, PatchMean, PatchMixing, self_referential_mixer
 
 
@@ -56,7 +57,7 @@ def test_the_whole_stack_learns_two_images_in_context():
     first = PatchInput(n_patches=4, patch_features=16, n_labels=3, embedding=16)
     with torch.no_grad():
         first.weight[:, 16:] *= 10
-    stack = self_referential_mixer(n_patches=4, embedding=16, heads=2, depth=1, dropout=0.0)
+    stack = self_referential_mixer(StackConfig(n_patches=4, width=16, heads=2, depth=1, dropout=0.0))
     head = torch.nn.Linear(16, 2)
     parameters = [*first.parameters(), *stack.parameters(), *head.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=3e-3)

@@ -86,11 +86,11 @@ def test_strided_inputs_and_weights_shared_by_the_batch() -> None:
     assert_same(results(shared(srwm_triton), u, W), results(shared(srwm_naive), u, W))
 
 
-def test_chosen_by_name_with_its_options() -> None:
+def test_chosen_by_name() -> None:
     u, W = draw(2, 1, 3, 5)
     W = W[:1].detach().requires_grad_()
-    actual = results(partial(srwm, softmax_input=True, backend="triton"), u, W)
-    assert_same(actual, results(partial(srwm, softmax_input=True, backend="naive"), u, W))
+    actual = results(partial(srwm, backend="triton"), u, W)
+    assert_same(actual, results(partial(srwm, backend="naive"), u, W))
 
 
 def test_large_logits_do_not_overflow() -> None:

@@ -4,6 +4,7 @@ Started as a script by test_killed_runs.py, so that pytest itself is never forke
     python forked_runs.py kill FOLDER KILLS SEED      one run, killed KILLS times
     python forked_runs.py disk FOLDER                 one run whose disk is full from the sixth step on
     python forked_runs.py ranks FOLDER DIES           two ranks; with DIES > 0 the second dies at that step
+    python forked_runs.py means FOLDER                two ranks that train a learner of class means
 """
 
 import os
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -22,6 +24,9 @@ from tiny import tiny, without_dropout
 
 from autocl.cli import train as commands
 from autocl.cli.main import main as command_line
+from autocl.encoders import EncoderConfig
+from autocl.learner import ReadoutLearnerConfig
+from autocl.objective import ObjectiveConfig
 from autocl.training import trainer
 from autocl.training.recipe import Recipe, Validation
 from autocl.training.trainer import train
@@ -29,6 +34,20 @@ from autocl.training.trainer import train
 LONG = tiny(steps=24, validation=Validation(every=7, batches=1), carry_state=1)
 SHARED = without_dropout(steps=8, carry_state=1, seed=2, validation=Validation(every=3, batches=1))
 """This seed has no query so near a tie that the order of summation decides its answer."""
+
+
+MEANS = replace(
+    SHARED,
+    carry_state=0,
+    learner=ReadoutLearnerConfig(
+        n_classes=2, channels=1, height=16, width=16, encoder=EncoderConfig(width=4, dropout=0.0)
+    ),
+    objective=ObjectiveConfig(boundaries="last"),
+    # Distances to means ignore a shift of all features: the biases' gradient is rounding, which Adam's usual
+    # eps would blow up to full steps.
+    optimiser=replace(SHARED.optimiser, eps=1e-3),
+)
+"""A learner of another kind, judged at the last boundary."""
 
 
 def fork(work: Callable[[], object]) -> int:
@@ -111,11 +130,10 @@ def rank(number: int, port: int, folder: Path, recipe: Recipe, dies: int) -> Cal
     return work
 
 
-def two_ranks(folder: Path, dies: int) -> None:
+def two_ranks(folder: Path, dies: int, recipe: Recipe) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    recipe = tiny(steps=8) if dies else SHARED
     children = [fork(rank(number, port, folder, recipe, dies)) for number in (0, 1)]
     print("exits", *(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
 
@@ -129,5 +147,8 @@ if __name__ == "__main__":
         killed_run(Path(folder), *map(int, numbers))
     elif mode == "disk":
         full_disk(Path(folder))
+    elif mode == "means":
+        two_ranks(Path(folder), 0, MEANS)
     else:
-        two_ranks(Path(folder), *map(int, numbers))
+        dies = int(numbers[0])
+        two_ranks(Path(folder), dies, tiny(steps=8) if dies else SHARED)

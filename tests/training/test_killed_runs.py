@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from forked_runs import LONG, SHARED, steps_logged
+from forked_runs import LONG, MEANS, SHARED, steps_logged
 from tiny import COMMAND_LINE, assert_same_run, lines, tiny
 from torch.testing import assert_close
 
 from autocl.files import read_tensors
 from autocl.training import checkpoint
+from autocl.training.recipe import Recipe
 from autocl.training.trainer import train
 
 HERE = Path(__file__).parent
@@ -47,18 +48,16 @@ def test_kill_9_at_random_moments(uninterrupted: Path, tmp_path: Path, kills: in
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("killed after steps")
     assert_same_run(uninterrupted, folder)
-    assert {p.name for p in folder.iterdir()} == {
-        "recipe.json",
-        "log.jsonl",
-        "last.safetensors",
-        "best.safetensors",
-    }
+    assert {p.name for p in folder.iterdir()} == {p.name for p in uninterrupted.iterdir()}
 
 
-def test_two_ranks_are_one_process(tmp_path: Path) -> None:
-    done = forked("ranks", tmp_path / "two", 0)
+@pytest.mark.parametrize(
+    ("mode", "recipe"), [(("ranks", 0), SHARED), (("means",), MEANS)], ids=["fast", "means"]
+)
+def test_two_ranks_are_one_process(mode: tuple[str, ...], recipe: Recipe, tmp_path: Path) -> None:
+    done = forked(mode[0], tmp_path / "two", *mode[1:])
     assert done.stdout.split() == ["exits", "0", "0"], done.stderr
-    train(SHARED, tmp_path / "one")
+    train(recipe, tmp_path / "one")
     two, one = lines(tmp_path / "two"), lines(tmp_path / "one")
     assert [sorted(line) for line in two] == [sorted(line) for line in one]  # written once, by rank 0
     for ours, theirs in zip(two, one, strict=True):
@@ -71,7 +70,7 @@ def test_two_ranks_are_one_process(tmp_path: Path) -> None:
         read_tensors(tmp_path / n / "last.safetensors", kind="checkpoint") for n in ("two", "one")
     )
     assert a.keys() == b.keys()
-    assert any(name.startswith("carried.") for name in a)
+    assert any(name.startswith("carried.") for name in a) == bool(recipe.carry_state)
     for name, tensor in a.items():
         assert_close(tensor, b[name], rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
 

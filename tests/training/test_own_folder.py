@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from tiny import COMMAND_LINE, lines
 
-from autocl.cli.train import main
+from autocl.cli.main import run_command
 from autocl.errors import DataError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.training.recipe import Source
 from autocl.training.sources import load_sets
 
@@ -34,7 +34,7 @@ def test_the_last_fifth_of_the_classes_validates(stamps: Path) -> None:
 
 def test_one_option_of_any_recipe_names_the_folder(stamps: Path, tmp_path: Path) -> None:
     options = [*COMMAND_LINE.split(), "--sources.0.name", str(stamps), "--steps", "2"]
-    main(["quick", *options, "--out", str(tmp_path / "run")])
+    run_command("train", ["quick", *options, "--out", str(tmp_path / "run")])
     logged = lines(tmp_path / "run")
     assert any("accuracy/stamps/1/own" in line for line in logged)
     assert Learner.from_pretrained(tmp_path / "run" / "best.safetensors").config.n_classes == 2

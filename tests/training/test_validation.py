@@ -10,7 +10,7 @@ from tiny import LEARNER, tiny
 from autocl.data import load
 from autocl.errors import DataError
 from autocl.files import read_tensors
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig
 from autocl.training import trainer

@@ -1,36 +1,52 @@
-"""The entry point: a table of contents; each command has a file of its own in this package."""
+"""The entry point: a table of contents. Each command is a typed function in a file of its own."""
 
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from autocl import __version__
 from autocl.errors import AutoclError
+from autocl.names import resolve
 from autocl.threads import configure_threads
 
-COMMANDS = {
-    "demo": "autocl.cli.demo:main",
-    "train": "autocl.cli.train:main",
-    "eval": "autocl.cli.bench:eval_main",
-    "bench": "autocl.cli.bench:bench_main",
-    "zoo": "autocl.cli.zoo:main",
-    "data": "autocl.cli.data:main",
-}
-"""Where the function of each command is; it takes the arguments behind the command."""
 
-HELP = f"""autocl {__version__}: continual learning that is learned, not hand-crafted
+@dataclass(frozen=True)
+class Command:
+    """A line of the table."""
+
+    where: str
+    """`file:function` in this package; its signature is the command's, its docstring the help."""
+    help: str
+    parse: str = ""
+    """A function of the same module that takes the arguments itself, where a signature does not say all."""
+
+
+COMMANDS = {
+    "demo": Command("demo:demo", "classes learned two at a time, beside simple rivals; makes a page"),
+    "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
+    "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
+    "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
+    "train": Command("train:train", "meta-train a learner from a recipe; resume, scale out", "parse"),
+    "bench": Command("bench:bench", "every table and figure of the paper, its numbers beside ours"),
+    "zoo": Command("zoo:zoo", "the learners that ship with the package, and their model cards"),
+    "features": Command("features:features", "what a frozen network makes of your images, computed once"),
+    "data": Command("data:data", "list, get, check and show image sets"),
+}
+"""Nothing of a command is imported before it is called: help and version cost no torch."""
+
+HELP = """autocl {version}: continual learning that is learned, not hand-crafted
 
 usage: autocl COMMAND [options]       autocl COMMAND --help says more, with examples
 
-  demo        digits learned two at a time, beside Adam, EWC and nearest mean; makes a page
-  train       meta-train a continual learner from a recipe; resume, scale out
-  eval        take a learner through tasks made of your own folders of images
-  bench       every table and figure of the paper, its numbers beside ours
-  zoo         the learners that ship with the package, and their model cards
-  data        list, get, check and show image sets
+{commands}
 
-  --debug     show the traceback of an error       --version     print the version
+  --debug     show the traceback of an error
+  --version   print the version
+  --tyro-print-completion bash|zsh    a script that completes commands and options. For bash, once:
+              autocl --tyro-print-completion bash > ~/.local/share/bash-completion/completions/autocl
 """
 
 
@@ -41,13 +57,17 @@ def main(args: Sequence[str] | None = None) -> None:
     debug = "--debug" in argv
     argv = [a for a in argv if a != "--debug"]
     if not argv or argv[0] in ("-h", "--help"):
-        print(HELP)
+        lines = (f"  {name:<12}{command.help}" for name, command in COMMANDS.items())
+        print(HELP.format(version=__version__, commands="\n".join(lines)))
         return
     if argv[0] == "--version":
         print(__version__)
         return
     try:
-        _command(argv[0])(argv[1:])
+        if argv[0].startswith("--tyro-"):
+            _complete(argv)
+        else:
+            run_command(argv[0], argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough, as in `autocl zoo everyday | head`. Python flushes once more when it
@@ -57,18 +77,38 @@ def main(args: Sequence[str] | None = None) -> None:
     except AutoclError as error:
         if debug:
             raise
-        sys.exit(_failed(str(error), 2))
+        sys.exit(_failed(" ".join(str(error).splitlines()), 2))
     except KeyboardInterrupt:
         sys.exit(_failed("interrupted", 130))
 
 
-def _command(name: str) -> Callable[[Sequence[str]], None]:
-    """The function behind a command, imported only when it is asked for."""
-    if name not in COMMANDS:
-        raise AutoclError(f"there is no command {name!r}; autocl --help lists them")
-    module, function = COMMANDS[name].split(":")
-    run: Callable[[Sequence[str]], None] = getattr(import_module(module), function)
-    return run
+def run_command(name: str, args: list[str]) -> None:
+    """Run a command, imported only now; its errors are raised."""
+    name = resolve(name, COMMANDS, "command", hint="; autocl --help says more")
+    command = COMMANDS[name]
+    function = _function(command)
+    if command.parse:
+        getattr(import_module(function.__module__), command.parse)(args)
+        return
+    from autocl.cli.parsing import run
+
+    run(function, args, f"autocl {name}")
+
+
+def _complete(args: Sequence[str]) -> None:
+    """Let tyro write the completion script of all commands together."""
+    import tyro
+
+    from autocl.cli.parsing import CONFIG
+
+    functions = {name: _function(command) for name, command in COMMANDS.items()}
+    tyro.extras.subcommand_cli_from_dict(functions, prog="autocl", args=args, config=CONFIG)
+
+
+def _function(command: Command) -> Callable[..., Any]:
+    module, name = command.where.split(":")
+    function: Callable[..., Any] = getattr(import_module(f"autocl.cli.{module}"), name)
+    return function
 
 
 def _failed(message: str, status: int) -> int:

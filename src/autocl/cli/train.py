@@ -1,136 +1,157 @@
 """`autocl train`: from the command line to a run."""
 
+import hashlib
+import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
+from tyro.conf import Positional, arg
 
+from autocl.cli.parsing import Left, run
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
-from autocl.recipes.rivals import RIVALS
-from autocl.training.dry_run import dry_run, dry_run_rival
+from autocl.training.dry_run import dry_run
 from autocl.training.interrupt import InterruptedRunError
 from autocl.training.recipe import Recipe, read_recipe
-from autocl.training.rival_recipe import RivalRecipe, read_rival_recipe
-from autocl.training.rivals import train_rival
-from autocl.training.trainer import train
-
-HELP = """usage: autocl train RECIPE [--out DIR] [--device cpu|cuda] [--dry-run] [any field of the recipe]
-       autocl train --resume DIR
-
-Meta-train a continual learner or a rival. DIR/best.safetensors is the best by validation, DIR/log.jsonl the
-log. Ctrl-C saves and stops; --resume continues bit for bit.
-
-recipes:
-{recipes}
-rivals, to compare with:
-{rivals}
-
-examples:
-  autocl train quick                                    drawn glyphs, no download, minutes on two cores
-  autocl train quick --objective.no-acl                 the same without the backward terms: watch it forget
-  autocl train fast_split_class --steps 2000 --seed 3   any field can be set; RECIPE --help lists them
-  autocl train paper_split_domain --init-from runs/two/best.safetensors
-  autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
-  autocl train fast_two_task --dry-run                  the resolved recipe, size, memory and time
-  autocl train gemcl --out rivals/gemcl                 for autocl bench TABLE --method gemcl --rivals rivals
-  torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two        four GPUs of one machine
-  torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29500 -m autocl train …
-"""
+from autocl.training.trainer import train as train_learner
 
 
-def help_text() -> str:
-    """What `autocl train --help` prints."""
-    width = max(map(len, RECIPES)) + 2
+def train(
+    recipe: Annotated[Positional[str | None], arg(metavar="[RECIPE]", help_behavior_hint="")] = None,
+    /,
+    *,
+    resume: Left[Path] = None,
+    out: Left[Path] = None,
+    device: str = "auto",
+    dry_run: bool = False,
+) -> None:
+    """Meta-train a continual learner. Ctrl-C saves and stops.
 
-    def listed(functions: Mapping[str, Callable[[], object]]) -> str:
-        return "\n".join(f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in functions.items())
+    OUT/best.safetensors is the best by validation, OUT/log.jsonl the log.
 
-    return HELP.format(recipes=listed(RECIPES), rivals=listed(RIVALS))
+    Args:
+        recipe: a name from the list below. Any field of it is an option: autocl train RECIPE --help.
+        resume: go on with the run in this folder, bit for bit, with the recipe it was started with.
+        out: folder of the run. Default: runs/RECIPE-seedN, and behind it a short hash of the fields that
+            you changed, so that other options are another run.
+        device: auto, cpu or cuda.
+        dry_run: show the resolved recipe, its size, memory and time; write nothing.
+
+    Examples:
+        autocl train quick                                    drawn glyphs, no download, minutes on two cores
+        autocl train quick --objective.no-acl                 without the backward terms: watch it forget
+        autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
+        autocl train --resume runs/quick-seed1
+        torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two
+    """
+    if resume is None:
+        raise InputError(
+            "name a recipe before its options, or --resume FOLDER; autocl train --help lists all"
+        )
+    also = [*(["--out", str(out)] if out else []), *(["--dry-run"] if dry_run else [])]
+    _resume(resume, ["--device", device, *also])
 
 
-def main(args: Sequence[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Meta-train with this recipe. Every field of it is an option; the defaults are the recipe's."""
+
+    recipe: Annotated[Recipe, arg(name="")]
+    out: Left[Path] = None
+    """Folder of the run. Default: runs/RECIPE-seedN, and behind it a short hash of the changed fields."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    dry_run: bool = False
+    """Show the resolved recipe, its size, memory and time; write nothing."""
+
+
+def parse(args: list[str]) -> None:
     """Run `autocl train` with these arguments; a run stopped by a signal ends with 128 + its number."""
     try:
-        _main(args)
+        if args and not args[0].startswith("-"):
+            _start(args[0], args[1:])
+            return
+        if args[:1] == ["--resume"] and len(args) > 1:
+            _resume(Path(args[1]), args[2:])
+            return
+        run(train, args or ["--help"], "autocl train")
+        if not args or args[0] in ("-h", "--help"):
+            _print_recipes()
     except InterruptedRunError as stop:
         print(f"autocl: {stop}", file=sys.stderr)
         sys.exit(128 + stop.signum)
 
 
-def _main(args: Sequence[str]) -> None:
-    if not args or args[0] in ("-h", "--help"):
-        print(help_text())
+def _start(name: str, args: Sequence[str]) -> None:
+    """Start a run of a recipe, or rehearse it."""
+    recipe = get_recipe(name)
+    chosen = read_order(recipe, args)
+    if chosen.dry_run:
+        dry_run(chosen.recipe, chosen.device)
         return
-    if args[0] == "--resume":
-        if len(args) < 2:
-            raise InputError("--resume needs the folder of a run, e.g. autocl train --resume runs/quick")
-        folder, rest = Path(args[1]), list(args[2:])
-        device = _flag(rest, "--device") or "auto"
-        if rest:
-            raise InputError(
-                f"--resume continues {folder} with its own recipe and takes only --device, not {rest[0]!r}; "
-                "to change something start a new run with --init-from"
-            )
-        if rival := read_rival_recipe(folder):
-            _say_best("rival", train_rival(rival, folder, resume=True))
-        else:
-            _say_best("learner", train(read_recipe(folder), folder, resume=True, device=device))
-        return
-    name, rest = args[0], list(args[1:])
-    if name in RIVALS:
-        _train_rival(name, rest)
-        return
-    out, device = _flag(rest, "--out"), _flag(rest, "--device") or "auto"
-    dry = _switch(rest, "--dry-run")
-    recipe = override(get_recipe(name), rest)
-    if dry:
-        dry_run(recipe, device)
-        return
-    _say_best("learner", train(recipe, out or f"runs/{recipe.name}-seed{recipe.seed}", device=device))
+    folder = chosen.out or default_folder(chosen.recipe, recipe)
+    _say_best(train_learner(chosen.recipe, folder, device=chosen.device))
 
 
-def _train_rival(name: str, args: list[str]) -> None:
-    out, dry = _flag(args, "--out"), _switch(args, "--dry-run")
-    prog = f"autocl train {name}"
-    config = (tyro.conf.AvoidSubcommands,)
-    recipe = tyro.cli(RivalRecipe, default=RIVALS[name](), args=args, prog=prog, config=config)
-    if dry:
-        dry_run_rival(recipe)
-        return
-    _say_best("rival", train_rival(recipe, out or f"runs/{name}-seed{recipe.seed}"))
+def _resume(folder: Path, args: Sequence[str]) -> None:
+    """Go on with a run; the trainer says which fields may be changed on the way."""
+    order = read_order(read_recipe(folder), args)
+    if order.out is not None or order.dry_run:
+        raise InputError(f"--resume goes on in {folder} itself: leave --out and --dry-run out")
+    _say_best(train_learner(order.recipe, folder, resume=True, device=order.device))
 
 
-def _say_best(what: str, file: Path) -> None:
-    print(f"the best {what} by validation is {file}", file=sys.stderr)
-
-
-def override(recipe: Recipe, args: Sequence[str]) -> Recipe:
-    """The recipe with some fields set on the command line.
+def read_order(recipe: Recipe, args: Sequence[str]) -> Order:
+    """The recipe with some fields set on the command line, and what to do with it.
 
     Example:
-        >>> override(get_recipe("quick"), ["--streams.shots", "3", "--objective.no-acl"]).streams.shots
-        3
+        >>> order = read_order(get_recipe("quick"), ["--streams.shots", "3", "--out", "here"])
+        >>> order.recipe.streams.shots, order.out
+        (3, PosixPath('here'))
     """
-    prog = f"autocl train {recipe.name}"
-    return tyro.cli(Recipe, default=recipe, args=args, prog=prog, config=(tyro.conf.AvoidSubcommands,))
+    order: Order = tyro.cli(
+        Order,
+        default=Order(recipe=recipe),
+        args=list(args),
+        prog=f"autocl train {recipe.name}",
+        config=(tyro.conf.AvoidSubcommands,),
+    )
+    return order
 
 
-def _flag(args: list[str], name: str) -> str | None:
-    """Take `name VALUE` out of args."""
-    if name not in args:
-        return None
-    at = args.index(name)
-    if at + 1 >= len(args):
-        raise InputError(f"{name} needs a value")
-    value = args[at + 1]
-    del args[at : at + 2]
-    return value
+def default_folder(recipe: Recipe, named: Recipe) -> Path:
+    """Where a run goes: after its recipe and seed, and a hash of all else that was changed.
+
+    The same order has the same folder, in every process of a run.
+
+    Example:
+        >>> quick = get_recipe("quick")
+        >>> default_folder(replace(quick, seed=3), quick)
+        PosixPath('runs/quick-seed3')
+        >>> default_folder(replace(quick, steps=9), quick)  # doctest: +SKIP
+        PosixPath('runs/quick-seed1-c486a5')
+    """
+    folder = Path("runs") / f"{recipe.name}-seed{recipe.seed}"
+    changed = _changed(asdict(recipe), asdict(replace(named, seed=recipe.seed)))
+    if not changed:
+        return folder
+    digest = hashlib.sha256(json.dumps(changed, sort_keys=True, default=str).encode()).hexdigest()
+    return folder.with_name(f"{folder.name}-{digest[:6]}")
 
 
-def _switch(args: list[str], name: str) -> bool:
-    """Take `name` out of args: whether it was there."""
-    if there := name in args:
-        args.remove(name)
-    return there
+def _changed(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in now.items() if value != before.get(name)}
+
+
+def _print_recipes() -> None:
+    width = max(map(len, RECIPES)) + 2
+    lines = [f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in RECIPES.items()]
+    print("\nrecipes:\n" + "\n".join(lines))
+
+
+def _say_best(file: Path) -> None:
+    print(f"the best learner by validation is {file}", file=sys.stderr)

@@ -1,50 +1,38 @@
 """`autocl zoo`: what ships."""
 
-from collections.abc import Sequence
+from typing import Annotated
 
 from rich.console import Console
-from rich.table import Table
+from tyro.conf import Positional, arg
 
-from autocl import zoo
-from autocl.errors import InputError
+from autocl import zoo as shipped
+from autocl.cli.terminal import say, tabulate
 
-HELP = """usage: autocl zoo                      list the learners that ship with the package
-       autocl zoo NAME                 print a learner's model card
-
-examples:
-  autocl zoo
-  autocl zoo everyday
-"""
+Name = Annotated[Positional[str | None], arg(metavar="[NAME]", help_behavior_hint="")]
 
 
-def main(args: Sequence[str]) -> None:
-    """Run `autocl zoo` with these arguments."""
-    if any(a in ("-h", "--help") for a in args):
-        print(HELP)
-    elif len(args) > 1:
-        raise InputError(f"autocl zoo takes one name, got {' '.join(args)}; autocl zoo --help")
-    elif args:
-        print(zoo.card(args[0]))
-    else:
-        list_learners()
+def zoo(name: Name = None, /) -> None:
+    """List the learners that ship with the package, or print the model card of one.
 
+    Args:
+        name: of a learner. Its card says how it was made, what it measured and what it cannot do.
 
-def list_learners() -> None:
-    """One line for each learner."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("name", "outputs", "input", "parameters", "state"):
-        table.add_column(column, justify="left" if column in ("name", "input") else "right")
-    for name in zoo.names():
-        learner = zoo.load(name)
+    Examples:
+        autocl zoo
+        autocl zoo everyday
+    """
+    if name is not None:
+        print(shipped.card(name))
+        return
+    rows = []
+    for each in shipped.names():
+        learner = shipped.load(each)
         c = learner.config
-        table.add_row(
-            name,
-            str(c.n_classes),
-            f"{c.height}×{c.width}×{c.channels}",
-            f"{sum(p.numel() for p in learner.parameters()):,}",
-            f"{learner.initial_state().nbytes / 1000:.0f} KB",
-        )
+        size = sum(p.numel() for p in learner.parameters())
+        state = f"{learner.initial_state().nbytes / 1000:.0f} KB"
+        rows.append((each, str(c.n_classes), f"{c.height}×{c.width}×{c.channels}", f"{size:,}", state))
+    headings = ("name", "outputs", "input", "parameters", "state")
     console = Console()
-    console.print(table if zoo.names() else "no learner ships with this checkout")
-    console.print("autocl zoo NAME prints a learner's card", highlight=False)
-
+    if rows:
+        console.print(tabulate(headings, rows, right=("outputs", "parameters", "state")))
+    say("autocl zoo NAME prints a learner's card" if rows else "no learner ships with this checkout")

@@ -2,21 +2,21 @@
 
 from autocl.data.augment import Augment
 from autocl.data.fixed import Stage, chain_stream
+from autocl.data.folder import from_arrays, from_folder
 from autocl.data.glyphs import draw_glyphs
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import ImageSet, LabelledSet, assert_disjoint
 from autocl.data.loading import load
-from autocl.data.own import from_arrays, from_folder
-from autocl.data.requirements import assert_disjoint
 from autocl.data.sampler import StreamSampler
 from autocl.data.sheet import contact_sheet
 from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
 from autocl.data.stream import Stream, Task, side_by_side
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 
 __all__ = [
     "Augment",
     "ImageSet",
-    "RandomShapes",
+    "LabelledSet",
+    "RandomStreamConfig",
     "Stage",
     "Stream",
     "StreamConfig",

@@ -1,5 +1,6 @@
 """Fetching one file: resumed when it breaks off, verified, put in place by one rename."""
 
+import hashlib
 import http.client
 import logging
 import os
@@ -8,14 +9,14 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
+from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from autocl import __version__
-from autocl.data.description import DataFile
-from autocl.data.lock import locked
-from autocl.data.verify import verdict
+from autocl.data.catalog import DataFile
 from autocl.errors import DataError
 
 _TRIES = 4
@@ -25,6 +26,8 @@ _TIMEOUT = 30.0
 _NETWORK = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, OSError)
 
 log = logging.getLogger(__name__)
+
+Verdict = Literal["official", "equivalent", "unknown"]
 
 
 def download(file: DataFile, target: Path) -> Path:
@@ -42,26 +45,52 @@ def download(file: DataFile, target: Path) -> Path:
     """
     if not file.md5 and not file.sha256:
         raise DataError(f"{file.name} has no known check sum and is not downloaded: put it at {target}")
+    reasons = []
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(target.name + ".lock")):
+            if target.exists() and verdict(file, target) == "official":
+                return target
+            for url in file.urls:
+                problem = _from_address(file, url, target)
+                if problem is None:
+                    return target
+                log.warning("%s: %s", url, problem)
+                reasons.append(f"{url}: {problem}")
     except OSError as error:
         raise DataError(
-            f"cannot make {target.parent} ({error}): set AUTOCL_CACHE to a folder you may write"
+            f"cannot write {target.parent} ({error}): set AUTOCL_CACHE to a folder you may write"
         ) from error
-    with locked(target.with_name(target.name + ".lock")):
-        if target.exists() and verdict(file, target) == "official":
-            return target
-        reasons = []
-        for url in file.urls:
-            problem = _from_address(file, url, target)
-            if problem is None:
-                return target
-            log.warning("%s: %s", url, problem)
-            reasons.append(f"{url}: {problem}")
     raise DataError(
         f"{file.name} could not be downloaded ({'; '.join(reasons) or 'no address is known'}). "
         f"Get it on another machine or later, and put it at {target}"
     )
+
+
+def verdict(file: DataFile, path: Path) -> Verdict:
+    """What is known about the content of `path`.
+
+    Returns:
+        "official": it is the file of the catalogue, byte for byte; "equivalent": a known other packing of the
+        same content; "unknown": neither, or nothing is known to compare with.
+    """
+    if path.is_dir():
+        return "unknown"
+    if file.md5 and _file_sum(path, "md5") == file.md5:
+        return "official"
+    if file.sha256 or file.equivalent:
+        found = _file_sum(path, "sha256")
+        if found == file.sha256:
+            return "official"
+        if found in file.equivalent:
+            return "equivalent"
+    return "unknown"
+
+
+def _file_sum(path: Path, algorithm: str) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _from_address(file: DataFile, url: str, target: Path) -> str | None:

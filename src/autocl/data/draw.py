@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 
 IntArray = npt.NDArray[np.int64]
 
@@ -19,7 +19,7 @@ _SORTED_KEYS = 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
+class ClassIndex:
     """Classes on offer; the images of class c are numbers first[c], …, first[c] + count[c] - 1."""
 
     first: IntArray
@@ -29,12 +29,12 @@ class Source:
 
     def classes(self, rng: np.random.Generator, rows: int, k: int) -> IntArray:
         """k different classes for each row, [rows, k]."""
-        return distinct(rng, np.full(rows, len(self.first)), k)
+        return sample_without_replacement(rng, np.full(rows, len(self.first)), k)
 
     def images(self, rng: np.random.Generator, classes: IntArray, k: int) -> IntArray:
         """k different images of each class: [...] -> [..., k], in random order."""
         flat = classes.reshape(-1)
-        chosen = self.first[flat, None] + distinct(rng, self.count[flat], k)
+        chosen = self.first[flat, None] + sample_without_replacement(rng, self.count[flat], k)
         return chosen.reshape(*classes.shape, k)
 
 
@@ -42,7 +42,7 @@ class Source:
 class Pool:
     """The images of a step that all its streams are cut from."""
 
-    sources: dict[int, Source]
+    sources: dict[int, ClassIndex]
     """Set number -> what it contributes, numbered by position in `images`."""
     images: IntArray
     """[U], numbers in the concatenated index space of all sets."""
@@ -76,7 +76,7 @@ class TaskDraw:
         )
 
 
-def distinct(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
+def sample_without_replacement(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
     """k different numbers out of range(n[r]) for every row r, in uniformly random order.
 
     Small draws sort random keys; large ones run Floyd's algorithm on all rows at once, whose cost depends on
@@ -110,13 +110,13 @@ def permutations(rng: np.random.Generator, rows: int, k: int) -> IntArray:
     return rng.random((rows, k)).argsort(axis=1)
 
 
-def whole_set(images: ImageSet, offset: int) -> Source:
+def whole_set(inputs: LabelledSet, offset: int) -> ClassIndex:
     """Every class and image of a set whose rows start at `offset` of the concatenated index space."""
-    return Source(first=offset + images.starts[:-1], count=images.counts)
+    return ClassIndex(first=offset + inputs.starts[:-1], count=inputs.counts)
 
 
 def draw_pool(
-    rng: np.random.Generator, sets: Sequence[Source], used: Sequence[int], *, classes: int, images: int
+    rng: np.random.Generator, sets: Sequence[ClassIndex], used: Sequence[int], *, classes: int, images: int
 ) -> Pool:
     """Draw `classes` classes of each used set and `images` images of each class.
 
@@ -135,5 +135,5 @@ def draw_pool(
         chosen = sets[s].images(rng, sets[s].classes(rng, 1, classes)[0], images)
         drawn.append(chosen.reshape(-1))
         first = (position * classes + np.arange(classes)) * images
-        sources[s] = Source(first=first, count=np.full(classes, images))
+        sources[s] = ClassIndex(first=first, count=np.full(classes, images))
     return Pool(sources=sources, images=np.concatenate(drawn))

@@ -1,4 +1,4 @@
-"""ImageSet: labelled images in memory, and the way they become network input.
+"""ImageSet: labelled images in memory; and what a sampler asks of this or any other labelled set.
 
 Shape legend: n = images, C = channels, H, W = pixels, K = classes.
 """
@@ -6,15 +6,53 @@ Shape legend: n = images, C = channels, H, W = pixels, K = classes.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from autocl.errors import InputError
+from autocl.data.preprocess import Standardise, standardise_each, standardise_set, unit_range
+from autocl.errors import DataError, InputError
 
 Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
+
+
+class LabelledSet(Protocol):
+    """Inputs of K classes, sorted by class: images (`ImageSet`), or vectors such as a backbone's features."""
+
+    @property
+    def name(self) -> str:
+        """Of the set."""
+
+    @property
+    def split(self) -> str:
+        """Of the set."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names, [K]."""
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """[K + 1]; the inputs of class c are rows starts[c]:starts[c+1]."""
+
+    @property
+    def hash(self) -> str:
+        """The same hash, the same inputs."""
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Inputs per class, [K]."""
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        """Network input float32 [..., …] for a tensor of row numbers [...]."""
 
 
 def content_hash(images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]) -> str:
@@ -37,8 +75,7 @@ def start_hash(
 class ImageSet:
     """Images of K classes, sorted by class, as uint8.
 
-    Nothing outside `autocl.data` resizes, normalises or augments: `take` is the only way from pixels to
-    network input, and the channel statistics it uses travel with the set.
+    `take` is the only way from its pixels to network input; the channel statistics travel with the set.
 
     Example:
         >>> import numpy as np
@@ -119,14 +156,16 @@ class ImageSet:
         channels: int | None = None,
         augment: Augmentation | None = None,
         generator: torch.Generator | None = None,
+        standardise: Standardise = "set",
     ) -> torch.Tensor:
-        """Normalised float32 images for a tensor of row numbers.
+        """Standardised float32 images for a tensor of row numbers.
 
         Args:
             index: int64, any shape [...].
             channels: number of channels wanted; a one-channel set is repeated. Default: as stored.
-            augment: changes the pixels, scaled to [0, 1], before they are normalised.
+            augment: changes the pixels, scaled to [0, 1], before they are standardised.
             generator: source of the augmentation's randomness; needed with `augment`.
+            standardise: "set" by this set's mean and std; "image" each image by its own.
 
         Returns:
             float32 [..., channels, H, W].
@@ -139,13 +178,37 @@ class ImageSet:
             )
         if augment is not None and generator is None:
             raise InputError("take(augment=…) needs generator=…: augmentation is random and must be seeded")
-        rows = torch.from_numpy(self.images[index.reshape(-1).numpy()])
-        x = rows.to(torch.float32).div_(255.0)
+        if standardise not in get_args(Standardise):
+            raise InputError(f"standardise={standardise!r} is not known: choose 'image' or 'set'")
+        x = unit_range(self.images[index.reshape(-1).numpy()])
         if augment is not None and generator is not None:
             x = augment(x, generator)
-        mean = torch.tensor(self.mean).view(-1, 1, 1)
-        std = torch.tensor(self.std).view(-1, 1, 1)
-        x = (x - mean).div_(std)
+        x = standardise_each(x) if standardise == "image" else standardise_set(x, self.mean, self.std)
         if channels is not None and channels != have:
             x = x.expand(-1, channels, -1, -1)
         return x.reshape(*index.shape, *x.shape[1:])
+
+
+def assert_disjoint(*sets: LabelledSet) -> None:
+    """Refuse sets that share a class, such as a training split that leaks into a test split.
+
+    Classes are told apart by name alone, so splits of one set and sets with common names are both covered.
+
+    Raises:
+        DataError: naming the two sets and the shared classes.
+
+    Example:
+        >>> import numpy as np
+        >>> def toy(split, *classes):
+        ...     return ImageSet(name="toy", split=split, images=np.zeros((len(classes), 1, 8, 8), np.uint8),
+        ...                     starts=np.arange(len(classes) + 1), classes=classes, mean=(0.5,), std=(0.5,))
+        >>> assert_disjoint(toy("train", "a", "b"), toy("val", "c"), toy("test", "d"))
+    """
+    for a, b in combinations(sets, 2):
+        shared = sorted(set(a.classes) & set(b.classes))
+        if shared:
+            shown = ", ".join(shared[:5]) + (", …" if len(shared) > 5 else "")
+            raise DataError(
+                f"{a.name}/{a.split} and {b.name}/{b.split} share {len(shared)} classes ({shown}): "
+                "results on one would leak from the other; drop them from one of the sets"
+            )

@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from autocl.data.assemble import Collected
-from autocl.data.cache import decoded
-from autocl.data.catalog import describe
-from autocl.data.description import SetInfo
+from autocl.data.archives import Raw
+from autocl.data.cache import SortedImages, decoded
+from autocl.data.catalog import SetInfo, describe
 from autocl.data.imageset import ImageSet, content_hash
-from autocl.data.readers.block import Raw
-from autocl.data.sources import check_identity, find
+from autocl.data.locate import check_identity, find
+from autocl.data.preprocess import LUMA
 from autocl.errors import DataError, InputError
 
-_LUMA = (0.299, 0.587, 0.114)
-"""Weights with which Pillow turns colour into gray."""
+MAX_SIZE = 512
 
 
 def load(
@@ -52,21 +50,19 @@ def load(
         (4112, (82240, 1, 32, 32))
     """
     info = describe(name)
+    name = info.name
     if split not in info.splits:
         raise DataError(f"{info.title} has no split {split!r}: it has {', '.join(info.splits)}")
     chosen = _options(info, options)
     channels = info.channels if channels is None else channels
-    if channels not in (1, 3):
-        raise InputError(f"channels={channels} is not possible: choose 1 or 3")
-    if not 1 <= size <= 512:
-        raise InputError(f"size={size} is not possible: choose 1 to 512 pixels")
+    check_size(size, channels)
     mean, std = _statistics(info, channels, statistics)
     if info.make is not None:
-        made = Collected(info.make(split, size, chosen), size=size, channels=channels).arrays()
+        made = SortedImages(info.make(split, size, chosen), size=size, channels=channels).arrays()
         content = content_hash(made.images, made.starts, made.classes)
         note = ""
     else:
-        form, paths = find(info, split, root=root)
+        layout, paths = find(info, split, root=root)
         stamps = {file: (path.stat().st_size, path.stat().st_mtime_ns) for file, path in paths.items()}
         key = {
             "name": name, "split": split, "size": size, "channels": channels, "options": chosen,
@@ -74,11 +70,11 @@ def load(
         }  # fmt: skip
 
         def build() -> Raw:
-            check_identity(info, form, paths)
-            return form.read(paths, split, chosen)
+            check_identity(info, layout, paths)
+            return layout.read(paths, split, chosen)
 
         made, content = decoded(key, build, size=size, channels=channels)
-        note = form.notes
+        note = layout.notes
     return ImageSet(
         name=name,
         split=split,
@@ -93,6 +89,14 @@ def load(
         order=made.order,
         notes="; ".join(note for note in (note, made.notes) if note),
     )
+
+
+def check_size(size: int, channels: int) -> None:
+    """Refuse sizes and numbers of channels that images cannot be brought to."""
+    if channels not in (1, 3):
+        raise InputError(f"channels={channels} is not possible: choose 1 or 3")
+    if not 1 <= size <= MAX_SIZE:
+        raise InputError(f"size={size} is not possible: choose 1 to {MAX_SIZE} pixels")
 
 
 def _options(info: SetInfo, given: dict[str, Any]) -> dict[str, Any]:
@@ -123,6 +127,6 @@ def _statistics(
     # The mean is exact. The deviation is exact when the channels rise and fall together, as they nearly do
     # in photographs; it must not depend on the split, so it is not measured.
     return (
-        (sum(w * m for w, m in zip(_LUMA, mean, strict=True)),),
-        (sum(w * s for w, s in zip(_LUMA, std, strict=True)),),
+        (sum(w * m for w, m in zip(LUMA, mean, strict=True)),),
+        (sum(w * s for w, s in zip(LUMA, std, strict=True)),),
     )

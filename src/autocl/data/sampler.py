@@ -5,21 +5,22 @@ Shape legend: B = streams, U = distinct images of a batch, C = channels, H, W = 
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 
-from autocl.data import shapes, uniform
+from autocl.data import random_streams, regular_streams
 from autocl.data.draw import IntArray, TaskDraw, draw_pool, whole_set
-from autocl.data.imageset import Augmentation, ImageSet
-from autocl.data.requirements import check_sets
+from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
+from autocl.data.preprocess import Standardise
 from autocl.data.stream import Stream, Task
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.errors import InputError
 
 
 class StreamSampler:
-    """Draws the streams of a training or validation step from image sets.
+    """Draws the streams of a training or validation step from sets of images or of vectors.
 
     A batch is a pure function of (seed, step): nothing is remembered between calls, so a run resumes
     anywhere, and any number of workers or ranks sees the same streams.
@@ -37,12 +38,17 @@ class StreamSampler:
     """
 
     def __init__(
-        self, sets: Sequence[ImageSet], config: StreamConfig | RandomShapes, batch_size: int, seed: int
+        self,
+        sets: Sequence[LabelledSet],
+        config: StreamConfig | RandomStreamConfig,
+        batch_size: int,
+        seed: int,
     ) -> None:
         """Store the arguments and check that the sets can serve the request.
 
         Args:
-            sets: the image sets, in the order that `StreamConfig.order` means. All of one height and width.
+            sets: in the order that `StreamConfig.order` means. All images of one height and width, or all
+                vectors (`FeatureSet`) of one length.
             config: the shape of the streams.
             batch_size: B, streams of the global batch.
             seed: at least 0.
@@ -56,8 +62,9 @@ class StreamSampler:
                 f"batch_size must be at least 1 and seed at least 0, got {batch_size} and {seed}"
             )
         check_sets(self.sets, config)
-        self._offsets = np.cumsum([0, *(len(s.images) for s in self.sets[:-1])])
+        self._offsets = np.cumsum([0, *(int(s.starts[-1]) for s in self.sets[:-1])])
         self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
+        self._streams: Any = random_streams if isinstance(config, RandomStreamConfig) else regular_streams
         # Start of every class in the concatenated index space: from image number to class by bisection.
         self._class_starts = np.concatenate([w.first for w in self._whole])
 
@@ -96,9 +103,10 @@ class StreamSampler:
         batch: Stream,
         *,
         channels: int | None = None,
-        augment: Sequence[Augmentation] | None = None,
+        augment: Sequence[Augmentation | None] | None = None,
+        standardise: Standardise = "set",
     ) -> torch.Tensor:
-        """Network input for every image of the batch's pool.
+        """Network input for every image (or vector) of the batch's pool.
 
         Args:
             batch: from this sampler.
@@ -106,33 +114,36 @@ class StreamSampler:
             augment: one for each set; changes its pixels, scaled to [0, 1]. Seeded by (seed, step), image
                 after image of the pool: all parts of a step agree when they have the same pool, that is with
                 pooled drawing.
+            standardise: see `ImageSet.take`.
 
         Returns:
-            float32 [U, C, H, W], normalised.
+            float32 [U, C, H, W]; vectors [U, F], to which the options do not apply.
         """
-        channels = max(s.images.shape[1] for s in self.sets) if channels is None else channels
         # The third word keeps this generator apart from the one that draws the streams.
         seed = np.random.SeedSequence((self.seed, batch.step, 1)).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(seed[0]))
+        most = max((s.images.shape[1] for s in self.sets if isinstance(s, ImageSet)), default=0)
         number = np.searchsorted(self._offsets, batch.pool.numpy(), side="right") - 1
         bounds = np.searchsorted(number, np.arange(len(self.sets) + 1)).tolist()
-        changes = [None] * len(self.sets) if augment is None else augment
-        parts = [
-            images.take(batch.pool[a:b] - int(offset), channels=channels, augment=change, generator=generator)
-            for images, offset, change, (a, b) in zip(
-                self.sets, self._offsets, changes, pairwise(bounds), strict=True
-            )
-            if b > a
-        ]
+        parts = []
+        for i, (inputs, (a, b)) in enumerate(zip(self.sets, pairwise(bounds), strict=True)):
+            if a == b:
+                continue
+            rows = batch.pool[a:b] - int(self._offsets[i])
+            if isinstance(inputs, ImageSet):
+                x = inputs.take(
+                    rows, channels=channels or most, augment=augment[i] if augment else None,
+                    generator=generator, standardise=standardise,
+                )  # fmt: skip
+            else:
+                x = inputs.take(rows)
+            parts.append(x)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _draw(self, step: int) -> tuple[list[TaskDraw], IntArray | None]:
         """All streams of a step, and the pool [U] that numbers their images unless each drew its own."""
         rng, config = np.random.default_rng((self.seed, step)), self.config
-        if isinstance(config, RandomShapes):
-            plan = shapes.plan_sets(rng, config, len(self.sets))
-        else:
-            plan = uniform.plan_sets(rng, config, step, len(self.sets))
+        plan = self._streams.plan_sets(rng, config, step, len(self.sets))
         sources, pool = dict(enumerate(self._whole)), None
         if config.drawing == "pooled":
             drawn = draw_pool(
@@ -140,9 +151,7 @@ class StreamSampler:
                 classes=config.pool_classes, images=config.pool_images,
             )  # fmt: skip
             sources, pool = drawn.sources, drawn.images
-        if isinstance(config, RandomShapes):
-            return shapes.draw_streams(rng, config, plan, sources, self.batch_size), pool
-        return uniform.draw_streams(rng, config, plan, sources, self.batch_size), pool
+        return self._streams.draw_streams(rng, config, plan, sources, self.batch_size), pool
 
     def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> Stream:
         """Number the drawn images by their place in the pool, which is found here unless given."""
@@ -178,3 +187,38 @@ class StreamSampler:
 
 def _tensor(values: IntArray) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamConfig) -> None:
+    """Refuse sets that cannot serve every stream of this configuration."""
+    config.check_number(len(sets))
+    shapes = {f"{s.name}/{s.split}": _shape(s) for s in sets}
+    if len(set(shapes.values())) > 1:
+        listed = ", ".join(f"{name} {'×'.join(map(str, shape))}" for name, shape in shapes.items())
+        raise InputError(f"the inputs of one batch must have one size, got {listed}: load them with one size")
+    classes, images = config.classes_per_set(len(sets)), config.images_per_class
+    why = f"{classes} classes of one set and {images} images of a class"
+    if config.drawing == "pooled":
+        if config.pool_classes < classes:
+            raise InputError(
+                f"pool_classes={config.pool_classes} is too few: a stream may need {why}; raise pool_classes "
+                "or lower tasks or ways"
+            )
+        classes, images = config.pool_classes, config.pool_images
+        why = f"a pool of {classes} classes with {images} images each"
+    for s in sets:
+        smallest = int(np.argmin(s.counts)) if s.n_classes else 0
+        if s.n_classes < classes:
+            raise InputError(f"set {s.name}/{s.split} has {s.n_classes} classes, but streams need {why}")
+        if s.counts[smallest] < images:
+            raise InputError(
+                f"set {s.name}/{s.split} has {s.counts[smallest]} images of class "
+                f"{s.classes[smallest]!r}, but streams need {why}"
+            )
+
+
+def _shape(inputs: LabelledSet) -> tuple[int, ...]:
+    """Height and width of images (channels may differ), or the length of vectors."""
+    if isinstance(inputs, ImageSet):
+        return inputs.images.shape[2:]
+    return tuple(inputs.take(torch.zeros(1, dtype=torch.int64)).shape[1:])

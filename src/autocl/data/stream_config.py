@@ -1,4 +1,4 @@
-"""StreamConfig and RandomShapes: what the streams look like that a sampler draws.
+"""StreamConfig and RandomStreamConfig: the streams that a sampler draws.
 
 Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task, B = streams of a batch.
 """
@@ -27,14 +27,14 @@ class StreamConfig:
 
     tasks: int = 2
     """M, tasks of a stream."""
-    fewest_tasks: int | None = None
+    min_tasks: int | None = None
     """Each step draws its number of tasks from this to `tasks`, so that a learner does not count on one
     length. None: always `tasks`."""
     ways: int = 5
     """N, classes of a task."""
     shots: int = 15
     """K, demos of each class."""
-    fewest_shots: int | None = None
+    min_shots: int | None = None
     """Each step draws its number of shots from this to `shots`, so that a learner does not count on one
     number. None: always `shots`."""
     queries: int = 5
@@ -70,10 +70,10 @@ class StreamConfig:
         check_choice("classes", self.classes, ClassDrawing)
         check_choice("drawing", self.drawing, Drawing)
         check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
-        for fewest, most in (("fewest_tasks", "tasks"), ("fewest_shots", "shots")):
-            least, limit = getattr(self, fewest), getattr(self, most)
-            if least is not None and not 1 <= least <= limit:
-                raise InputError(f"{fewest}={least} must lie in 1..{most}={limit}")
+        for name, most in (("tasks", self.tasks), ("shots", self.shots)):
+            least = getattr(self, f"min_{name}")
+            if least is not None and not 1 <= least <= most:
+                raise InputError(f"min_{name}={least} must lie in 1..{name}={most}")
         if self.drawing == "pooled" and self.pool_images < self.images_per_class:
             raise InputError(
                 f"pool_images={self.pool_images} is too few: {self.shots} shots and {self.queries} queries "
@@ -97,9 +97,18 @@ class StreamConfig:
         """Labels lie in [0, n_outputs)."""
         return self.ways * (self.tasks if self.scenario == "class" else 1)
 
+    def check_number(self, n_sets: int) -> None:
+        """Refuse a number of sets that the order of tasks cannot use."""
+        exact = {"single": 1, "alternate": 2}.get(self.order)
+        if n_sets == 0 or (exact is not None and n_sets != exact):
+            raise InputError(
+                f"order={self.order!r} draws from {exact or 'one or more'} image set(s), got {n_sets}: "
+                "choose another order or other sets"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
-class RandomShapes:
+class RandomStreamConfig:
     """Streams with random numbers of tasks, classes and shots; each class has a label of its own, or shares.
 
     For learners that must not depend on the shape they were meta-trained with. A step fixes the number of
@@ -108,7 +117,7 @@ class RandomShapes:
     The queries of a task ask about the classes shown in it.
 
     Example:
-        >>> RandomShapes(max_tasks=3, n_outputs=10).images_per_class
+        >>> RandomStreamConfig(max_tasks=3, n_outputs=10).images_per_class
         20
     """
 
@@ -151,7 +160,7 @@ class RandomShapes:
         )  # fmt: skip
         for field in ("return_chance", "interleave_chance", "share_chance", "mix_chance"):
             if not 0 <= getattr(self, field) <= 1:
-                raise InputError(f"RandomShapes.{field} must lie in [0, 1], got {getattr(self, field)}")
+                raise InputError(f"RandomStreamConfig.{field} must lie in [0, 1], got {getattr(self, field)}")
         if self.n_outputs < max(self.max_tasks, self.max_ways):
             raise InputError(
                 f"n_outputs={self.n_outputs} is too few for {self.max_tasks} tasks with a new class each or "
@@ -177,6 +186,14 @@ class RandomShapes:
         """Classes that one stream may ask of a single one of n_sets sets."""
         del n_sets  # all tasks of a stream may come from one set
         return self.n_outputs
+
+    def check_number(self, n_sets: int) -> None:
+        """Refuse fewer sets than a step draws from."""
+        if n_sets < self.sets_per_step:
+            raise InputError(
+                f"sets_per_step={self.sets_per_step} needs as many image sets, got {n_sets}: lower it or "
+                "give more sets"
+            )
 
 
 def check_choice(name: str, value: str, choices: object) -> None:

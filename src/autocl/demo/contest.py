@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
+from autocl.baselines.base import Method, get_method
+from autocl.baselines.incontext import InContext
 from autocl.data.loading import load
 from autocl.data.split import split_stream
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.methods.base import Method, get_method
-from autocl.methods.incontext import InContext
 from autocl.passage import passage
 
 DIGITS = 10

@@ -11,7 +11,7 @@ from rich.table import Table
 from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
 from autocl.demo.table import percent
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
 from autocl.training.recipe import Recipe

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autocl.baselines.base import Method
 from autocl.data.stream import Stream
-from autocl.methods.base import Method
 
 
 @dataclass(frozen=True, kw_only=True)

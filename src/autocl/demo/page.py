@@ -13,7 +13,6 @@ from PIL import Image
 from autocl.demo.contest import Standing
 from autocl.demo.mistakes import Mistake
 from autocl.demo.table import percent
-from autocl.errors import FileError
 from autocl.evaluation.weights import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.style import COLOURS, SEQUENTIAL, quiet
@@ -36,11 +35,7 @@ def write_page(path: Path, title: str, sections: Sequence[tuple[str, str]]) -> N
     def write(name: str) -> None:
         Path(name).write_text(text, encoding="utf-8")
 
-    try:
-        write_atomic(path, write)
-        path.chmod(0o644)  # temporary files are private, pages are not
-    except PermissionError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}; give another folder with --out") from error
+    write_atomic(path, write)
 
 
 def result_table(last: Sequence[Standing], tasks: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ Shape legend: n = images, C = input channels, F = filters, H, W = pixels.
 import torch
 from torch import nn
 
-from autocl.encoders.base import Encoder, Norm, check_halvings
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape, Norm, check_halvings
 from autocl.ops.conv_blocks import BlockParameters, conv_blocks, supports
 
 N_BLOCKS = 4
@@ -83,3 +83,8 @@ def _block(channels: int, filters: int, norm: Norm, dropout: float) -> nn.Sequen
         nn.Dropout(dropout),
         nn.ReLU(),
     )
+
+
+@ENCODERS.register("conv4")
+def _conv4(config: EncoderConfig, shape: ImageShape) -> Conv4:
+    return Conv4(**shape._asdict(), filters=config.width or 32, norm=config.norm, dropout=config.dropout)

@@ -1,8 +1,10 @@
 """Identity: features that somebody else computed."""
 
+import math
+
 import torch
 
-from autocl.encoders.base import Encoder
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape
 
 
 class Identity(Encoder):
@@ -23,3 +25,8 @@ class Identity(Encoder):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Features [n, F] of x [n, F] or [n, C, H, W]."""
         return x.flatten(1)
+
+
+@ENCODERS.register("identity")
+def _identity(config: EncoderConfig, shape: ImageShape) -> Identity:
+    return Identity(n_features=math.prod(shape))

@@ -6,7 +6,7 @@ Shape legend: n = images, C = input channels, H, W = pixels, P = patches, E = ch
 import torch
 from torch import nn
 
-from autocl.encoders.base import Encoder
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape
 from autocl.encoders.patches import Patches
 
 TOKEN_FACTOR = 2.0
@@ -89,3 +89,14 @@ def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
         nn.Linear(inner, width),
         nn.Dropout(dropout),
     ]
+
+
+@ENCODERS.register("mixer")
+def _mixer(config: EncoderConfig, shape: ImageShape) -> Mixer:
+    return Mixer(
+        **shape._asdict(),
+        embedding=config.width or 128,
+        patch=config.patch,
+        depth=config.depth,
+        dropout=config.dropout,
+    )

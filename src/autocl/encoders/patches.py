@@ -6,7 +6,7 @@ Shape legend: n = images, C = input channels, H, W = pixels, P = patches.
 import torch
 from torch.nn.functional import pad, unfold
 
-from autocl.encoders.base import Encoder
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape
 
 
 class Patches(Encoder):
@@ -37,3 +37,8 @@ class Patches(Encoder):
         """Pixels [n, P · C · patch²] of images x [n, C, H, W], one patch after the other."""
         x = pad(x, (0, -x.shape[3] % self.patch, 0, -x.shape[2] % self.patch))
         return unfold(x, self.patch, stride=self.patch).mT.flatten(1)
+
+
+@ENCODERS.register("patches")
+def _patches(config: EncoderConfig, shape: ImageShape) -> Patches:
+    return Patches(**shape._asdict(), patch=config.patch)

@@ -6,7 +6,7 @@ Shape legend: n = images, C = input channels, H, W = pixels, F = filters of a bl
 import torch
 from torch import nn
 
-from autocl.encoders.base import Encoder, Norm, check_halvings
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape, Norm, check_halvings
 
 N_BLOCKS = 4
 SLOPE = 0.1
@@ -78,3 +78,8 @@ def _conv(channels: int, filters: int, size: int, norm: Norm) -> list[nn.Module]
     convolution = nn.Conv2d(channels, filters, size, padding=size // 2, bias=False)
     norms: dict[Norm, type[nn.Module]] = {"instance": nn.InstanceNorm2d, "batch": nn.BatchNorm2d}
     return [convolution, norms[norm](filters, affine=False)] if norm in norms else [convolution]
+
+
+@ENCODERS.register("resnet12")
+def _resnet12(config: EncoderConfig, shape: ImageShape) -> ResNet12:
+    return ResNet12(**shape._asdict(), filters=config.width or 64, norm=config.norm, dropout=config.dropout)

@@ -3,26 +3,38 @@
 Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
 """
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+import torch
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from autocl.errors import AutoclError, FileError, InputError
 from autocl.estimator.exact import answer, encode, show
-from autocl.estimator.labels import as_array, ordered, read_labels, some
+from autocl.estimator.hooks import Forgetting, NoticingNovelty
+from autocl.estimator.inputs import (
+    InputTypeError,
+    check_image_shape,
+    check_vectors,
+    check_weights,
+    listed,
+    takes_vectors,
+)
+from autocl.estimator.labels import as_array, check_savable, ordered, read_labels, some
+from autocl.estimator.locking import OneWriter
 from autocl.estimator.overflow import Overflow, make_room
 from autocl.estimator.preprocess import Form, ImageShape, to_input
 from autocl.estimator.report import Report, make_report
-from autocl.estimator.state import Memory, fitting, read_memory, write_memory
-from autocl.learner.fast import Learner
+from autocl.estimator.state import Memory, Options, check_memory, fitting, read_memory, without, write_memory
+from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.learner.state import LearnerState
 
@@ -33,24 +45,26 @@ class UnfittedError(AutoclError, NotFittedError):  # type: ignore[misc]
     """The classifier was asked before it was shown anything."""
 
 
-class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
     """Learns images from a stream, new classes at any time, one forward pass for each demo, no gradients.
 
     All it knows of the stream is a state of constant size. `partial_fit` of a and then b gives, bit for bit,
     what `partial_fit` of a + b gives, and predictions do not depend on what else is asked in the same call
     (float32 on the CPU; see `autocl.estimator.exact` for how). Images are uint8 or float arrays
-    [n, height, width] or [n, height, width, channels], flattened vectors, or lists of file paths, Pillow
-    images or arrays; all are resized and standardised, each by itself. One thread may learn while others
-    predict.
+    [n, height, width] or [n, height, width, channels], or lists of file paths, Pillow images or arrays; all
+    are resized and standardised, each by itself. Vectors [n, length] are taken for flattened images only if
+    `image_shape` says so; else the learner must be one for vectors. Threads may share a classifier: they
+    learn one after the other, and predict at any time.
 
     Args:
         learner: a name in the zoo (`autocl zoo` lists them), the path of a file or of a run, or a `Learner`.
-        image_shape: how vectors are images: (height, width) or (height, width, channels). None infers a
-            square, gray or colour; "pad" lays vectors of any length out in a square.
+        image_shape: how vectors are images: (height, width) or (height, width, channels); "pad" lays
+            vectors of any length out in a square. None: they are not.
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
             states of the same learner take further classes; `autocl.estimator.overflow` says how they decide
             together.
         prequential: predict every demo of a known class before learning it, for `report_`.
+        device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
 
     Attributes:
         classes_: [K], sorted; in the order of appearance if they cannot be.
@@ -64,6 +78,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> from autocl import Learner, LearnerConfig
         >>> X, y = load_digits(return_X_y=True)
         >>> clf = ContinualClassifier(Learner(LearnerConfig(n_classes=10)))  # or the name of a trained one
+        >>> X = X.reshape(-1, 8, 8)
         >>> _ = clf.partial_fit(X[:5], y[:5]).partial_fit(X[5:6], ["five"])
         >>> clf.n_seen_, len(clf.classes_), clf.predict_proba(X[6:8]).shape
         (6, 6, (2, 6))
@@ -80,26 +95,36 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         image_shape: ImageShape = None,
         overflow: Overflow = "error",
         prequential: bool = True,
+        device: str | torch.device | None = None,
     ) -> None:
         self.learner = learner
         self.image_shape = image_shape
         self.overflow = overflow
         self.prequential = prequential
+        self.device = device
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then learn these demos."""
-        self._learn(X, y, classes=None, afresh=True)
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+        """Forget everything, then learn these demos; arguments as in `partial_fit`."""
+        _refuse(refused)
+        with self._writing():
+            self._learn(X, y, classes=None, afresh=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **refused: Any) -> Self:
         """Learn more demos, one after the other, of known and of new classes.
 
         Args:
             X: images.
-            y: their labels; any hashable values.
+            y: their labels: text, numbers, any hashable values. Equal ones (1, 1.0 and True) are one class.
             classes: labels to announce (scikit-learn's convention); nothing needs to be announced.
+            refused: `sample_weight` has no meaning here.
+
+        Raises:
+            StateError: the state would no longer be finite; the old one stands.
         """
-        self._learn(X, y, classes=classes, afresh=not self.__sklearn_is_fitted__())
+        _refuse(refused)
+        with self._writing():
+            self._learn(X, y, classes=classes, afresh=not self.__sklearn_is_fitted__())
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -111,10 +136,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities [n, K], in the order of `classes_`."""
         memory = self._known()
-        scores = self._scores(X, memory)
-        shares = np.exp(scores - scores.max(1, keepdims=True))
-        shares /= shares.sum(1, keepdims=True)
-        sorted_: Floats = shares[:, ordered(memory.labels)[1]]
+        sorted_: Floats = _shares(self._scores(X, memory))[:, ordered(memory.labels)[1]]
         return sorted_
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -122,6 +144,64 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         memory = self._known()
         answers: npt.NDArray[Any] = as_array(list(memory.labels))[self._scores(X, memory).argmax(1)]
         return answers
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
+        """The k most probable labels [n, k], best first, and their probabilities; fewer if fewer are known.
+
+        Example:
+            >>> from autocl import Learner, LearnerConfig
+            >>> clf = ContinualClassifier(Learner(LearnerConfig())).fit([np.eye(16)], ["eye"])
+            >>> labels, shares = clf.predict_topk([np.eye(16)], k=3)
+            >>> labels.tolist(), shares.tolist()
+            ([['eye']], [[1.0]])
+        """
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"k={k!r} is not possible: ask for at least 1 label")
+        memory = self._known()
+        shares = _shares(self._scores(X, memory))
+        best = np.argsort(-shares, axis=1, kind="stable")[:, :k]
+        return as_array(list(memory.labels))[best], np.take_along_axis(shares, best, 1)
+
+    def novelty(self, X: Any) -> Floats:
+        """How unlike everything learned so far images are: [n], from 0 to 1.
+
+        A learner that notices novelty (`autocl.estimator.hooks`) says so itself. For all others it is one
+        minus the highest probability: doubt between the known classes, which is 0 with a single class, and
+        which an image of an unknown class need not raise. Choose a threshold on images of your own.
+        """
+        memory = self._known()
+        if not isinstance(self._learner, NoticingNovelty):
+            doubt: Floats = 1.0 - _shares(self._scores(X, memory)).max(1)
+            return doubt
+        x, _ = self._images(X, self._learner, self._form, learning=False)
+        f = encode(self._learner, x)[None]
+        with torch.inference_mode():
+            each = [self._learner.novelty_features(f, state)[0] for state in memory.members]
+        return torch.stack(each).amin(0).double().cpu().numpy()
+
+    def forget(self, label: Hashable) -> Self:
+        """Forget a class as if it had never been shown, or refuse: never only in part.
+
+        Raises:
+            InputError: the class is unknown, or the learner cannot do it (`autocl.estimator.hooks`).
+        """
+        with self._writing():
+            memory = self._known()
+            (label,) = read_labels([label])
+            if label not in memory.labels:
+                raise InputError(f"label {label!r} was never learned; known are {some(memory.labels)}")
+            if not isinstance(self._learner, Forgetting) or len(memory.members) > 1:
+                why = (
+                    "classes are spread over an ensemble" if len(memory.members) > 1 else
+                    "its state mixes the demos of all classes"
+                )  # fmt: skip
+                raise InputError(
+                    f"this learner cannot forget {label!r} exactly: {why}. Roll back to a snapshot from "
+                    "before it came, or learn the other classes again"
+                )
+            place = memory.labels.index(label)
+            self._memory = without(memory, place, self._learner.forget(memory.members[0], place))
+        return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean accuracy. A label that was never learned is an error: no answer could be right."""
@@ -133,12 +213,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "images out or learn them first"
             )
         right = [answer == label for answer, label in zip(answers, labels, strict=True)]
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=check_weights(sample_weight, len(right))))
 
     def reset(self) -> Self:
         """Forget everything, as if never fitted."""
-        for name in ("_memory", "_form", "_learner", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
+        with self._writing():
+            for name in ("_memory", "_form", "_learner", "n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
         return self
 
     def checkpoint(self, probes: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
@@ -152,16 +233,19 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns:
             Accuracy by name.
         """
-        memory = self._known()
+        known = set(self._known().labels)
         row: dict[str, float] = {}
-        learned_at = dict(memory.learned_at)
+        learned = []
         for name, (X, y) in probes.items():
             answers = self.predict(X)
             labels = read_labels(y, len(answers))
             row[name] = float(np.mean([a == b for a, b in zip(answers.tolist(), labels, strict=True)]))
-            if set(labels) <= set(memory.labels):
-                learned_at.setdefault(name, len(memory.rows))
-        self._memory = replace(memory, rows=(*memory.rows, row), learned_at=learned_at)
+            if set(labels) <= known:
+                learned.append(name)
+        with self._writing():
+            memory = self._known()
+            learned_at = {**dict.fromkeys(learned, len(memory.rows)), **memory.learned_at}
+            self._memory = replace(memory, rows=(*memory.rows, row), learned_at=learned_at)
         return row
 
     def snapshot(self) -> Memory:
@@ -170,58 +254,62 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def rollback(self, memory: Memory) -> Self:
         """Go back (or forth) to a snapshot of this classifier or of one with the same learner."""
-        if not fitting(memory, self._ready_learner().initial_state()):
-            raise InputError("this snapshot was taken with another learner: roll back to one of this one's")
-        self._memory, self._learner = memory, self._ready_learner()
-        self._form = getattr(self, "_form", {})
+        with self._writing():
+            learner = self._learner if self.__sklearn_is_fitted__() else self._find()
+            if not fitting(memory, learner):
+                raise InputError(
+                    "this snapshot was taken with another learner: roll back to one of this one's"
+                )
+            self._learner, self._form, self._memory = learner, getattr(self, "_form", {}), memory
         return self
 
     def save(self, path: str | Path) -> None:
         """Write all that was learned to one file; the learner's weights are not in it, its name is."""
-        memory = self._known()
+        with self._writing():
+            memory, form, learner = self._known(), self._form, self._learner
         source = str(self.learner) if isinstance(self.learner, str | Path) else None
-        form = {
-            "form": self._form, "image_shape": self.image_shape, "overflow": self.overflow,
-            "prequential": self.prequential,
+        options: Options = {
+            "form": form, "image_shape": check_image_shape(self.image_shape), "overflow": self.overflow,
+            "prequential": bool(self.prequential),
         }  # fmt: skip
-        write_memory(path, memory, form=form, learner=self._learner.fingerprint(), source=source)
+        write_memory(path, memory, options=options, learner=learner.fingerprint(), source=source)
 
     @classmethod
-    def load(cls, path: str | Path, learner: str | Path | Learner | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        learner: str | Path | Learner | None = None,
+        *,
+        device: str | torch.device | None = None,
+    ) -> Self:
         """Read what `save` wrote, in this or another process, and go on learning bit for bit.
 
         Args:
             path: the file.
             learner: needed when the classifier had a `Learner` instead of a name or path.
+            device: where to compute.
         """
         saved = read_memory(path)
         source = saved.source if learner is None else learner
         if source is None:
             raise InputError(f"{path} does not say where its learner is: pass learner=…, as when it was made")
-        try:
-            form = dict(saved.form)
-            shape = form["image_shape"]
-            clf = cls(
-                source,
-                image_shape=tuple(shape) if isinstance(shape, list) else shape,
-                overflow=form["overflow"],
-                prequential=form["prequential"],
-            )
-            clf._form = {k: tuple(v) if isinstance(v, list) else v for k, v in form["form"].items()}
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileError(f"{path}: not a classifier of this version of autocl ({error!r})") from error
-        clf._learner = find_learner(source)
+        options = saved.options
+        clf = cls(
+            source, image_shape=options["image_shape"], overflow=options["overflow"],
+            prequential=options["prequential"], device=device,
+        )  # fmt: skip
+        clf._form = dict(options["form"])
+        clf._learner = clf._find()
         mine = clf._learner.fingerprint()
         if mine != saved.learner:
             raise FileError(
                 f"{path}: was learned with learner {saved.learner}, but {source} is {mine}: a state means "
                 "nothing to other weights. Pass the learner it was made with"
             )
-        if not fitting(saved.memory, clf._learner.initial_state()):
-            raise FileError(f"{path}: damaged: its state does not have the shape of its learner's")
-        clf._memory = saved.memory
-        if "vectors" in clf._form:
-            clf.n_features_in_ = clf._form["vectors"]
+        check_memory(path, saved.memory, clf._learner)
+        clf._memory = saved.memory.to(clf._learner.device)
+        if isinstance(length := clf._form.get("vectors"), int):
+            clf.n_features_in_ = length
         return clf
 
     @property
@@ -247,22 +335,23 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:
         """Everything is checked before anything changes; the new memory replaces the old one at the end."""
-        learner = find_learner(self.learner) if afresh else self._learner
+        learner = self._find() if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
             x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
             labels = read_labels(y, len(x))
             old = Memory(members=(learner.initial_state().fork(),)) if afresh else self._memory
-            announced = [] if classes is None else read_labels(classes, len(classes))
+            announced = [] if classes is None else read_labels(classes)
             memory = make_room(learner, old, [*announced, *labels], overflow=self.overflow)
+            check_savable(memory.labels[len(old.labels) :])
+            outputs = {label: i for i, label in enumerate(memory.labels)}
+            y_out = [outputs[label] for label in labels]
+            memory = show(learner, memory, encode(learner, x), y_out, test=self.prequential)
         except Exception:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
             self.__dict__.update(before)
             raise
-        outputs = {label: i for i, label in enumerate(memory.labels)}
-        y_out = [outputs[label] for label in labels]
-        memory = show(learner, memory, encode(learner, x), y_out, test=self.prequential)
         self._learner, self._form, self._memory = learner, form, memory
 
     def _scores(self, X: Any, memory: Memory) -> Floats:
@@ -272,15 +361,32 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _images(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Network input [n, C, H, W] for X, and the form X has."""
+        shape = check_image_shape(self.image_shape)
 
         def vectors(X: Any) -> Any:
             known = "vectors" in form
-            return validate_data(self, X, reset=not known) if learning or known else check_array(X)
+            try:
+                read = validate_data(self, X, reset=not known) if learning or known else check_array(X)
+            except TypeError as error:
+                raise InputTypeError(str(error)) from error
+            except ValueError as error:
+                raise InputError(str(error)) from error
+            return check_vectors(read, learner.config, shape)
 
-        return to_input(X, learner.config, form, image_shape=self.image_shape, read_vectors=vectors)
+        return to_input(listed(X), learner.config, form, image_shape=shape, read_vectors=vectors)
 
-    def _ready_learner(self) -> Learner:
-        return self._learner if self.__sklearn_is_fitted__() else find_learner(self.learner)
+    def _find(self) -> Learner:
+        """The learner, on the device that was asked for; the caller's own module is not moved."""
+        learner = find_learner(self.learner)
+        if self.device is None:
+            return learner
+        try:
+            trial = torch.ones((), device=self.device)
+            trial.item()  # the meta device has no numbers
+        except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
+        return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
 
     def _known(self) -> Memory:
         memory: Memory | None = self.__dict__.get("_memory")
@@ -296,6 +402,26 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        learner = self.__dict__.get("_learner", self.learner)
+        vectors = isinstance(learner, Learner) and takes_vectors(learner.config)
+        tags.input_tags.two_d_array = self.image_shape is not None or vectors
         # Made for images: on the two-column blobs of scikit-learn's checks it has nothing to look at.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _shares(scores: Floats) -> Floats:
+    """Softmax over the last axis."""
+    shares: Floats = np.exp(scores - scores.max(1, keepdims=True))
+    shares /= shares.sum(1, keepdims=True)
+    return shares
+
+
+def _refuse(arguments: dict[str, Any]) -> None:
+    if arguments.pop("sample_weight", None) is not None:
+        raise InputError(
+            "sample_weight has no meaning here: each demo is one step of a learned algorithm, which knows no "
+            "weights. Leave demos out, or show them again"
+        )
+    if arguments:
+        raise InputTypeError(f"unexpected arguments: {', '.join(arguments)}")

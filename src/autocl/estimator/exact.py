@@ -11,15 +11,17 @@ leaves these functions is a copy made outside.
 Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from autocl.estimator.overflow import scores
+from autocl.errors import StateError
+from autocl.estimator.overflow import place_of, scores
 from autocl.estimator.state import Memory
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
 ENCODE_BLOCK = 32
@@ -30,7 +32,7 @@ ASK_BLOCK = 16
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
     """Features [n, F] of images [n, C, H, W]."""
-    device = learner.head.weight.device
+    device = learner.device
     parts = []
     with torch.inference_mode():
         for block in torch.split(x, ENCODE_BLOCK):
@@ -53,12 +55,14 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
 
     Returns:
         The memory afterwards.
+
+    Raises:
+        StateError: it would hold NaN or infinity.
     """
-    N = learner.config.n_classes
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
     tested, right = memory.tested, memory.right
-    with torch.inference_mode():
+    with torch.inference_mode(), _solvable():
         for i, output in enumerate(outputs):
             demo = f[None, i : i + 1]
             if test and counts[output]:
@@ -66,23 +70,43 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
                 right += int(_masked(answers, counts).argmax()) == output
-            at, place = divmod(output, N)
+            at, place = place_of(learner, output)
             y = torch.full((1, 1), place, device=f.device)
             new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
             counts[output] += 1
+        finite = all(bool(t.isfinite().all()) for state in new.values() for t in state.tensors.values())
+    if not finite:
+        raise StateError(
+            f"NaN or infinity in the learner's state at demo {sum(counts)}: these {len(outputs)} demos were "
+            "not learned, the memory before them stands. Such a long stream is too much for this learner"
+        )
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
-    last = (f[-1].clone(), *divmod(outputs[-1], N))
+    last = (f[-1].clone(), *place_of(learner, outputs[-1]))
     return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
 
 
 def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
-    with torch.inference_mode():
+    with torch.inference_mode(), _solvable():
         for block in torch.split(f, ASK_BLOCK):
             rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
             parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
-    return _masked(torch.cat(parts), memory.counts)
+    answers = torch.cat(parts)
+    if not bool(answers[:, torch.tensor(memory.counts) > 0].isfinite().all()):
+        raise StateError(
+            f"after {memory.seen} demos the learner's answers are no longer finite: roll it back"
+        )
+    return _masked(answers, memory.counts)
+
+
+@contextmanager
+def _solvable() -> Iterator[None]:
+    """Equations without a solution are a matter of the state, too."""
+    try:
+        yield
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise StateError(f"the learner's state has become unusable: {error}") from error
 
 
 def _masked(answers: Tensor, counts: Sequence[int]) -> Tensor:

@@ -1,7 +1,9 @@
 """Anything a person calls images, to what a learner was trained on.
 
-Every image is standardised by its own mean and deviation. Statistics of a data set are unknown while its
-images still arrive, and statistics of a batch would make the answer depend on what else is in the batch.
+Pixels become input in `autocl.data.preprocess`, as everywhere; here is what an estimator adds: telling
+pictures, arrays and vectors apart. Every image is standardised by its own mean and deviation. Statistics of a
+data set are unknown while its images still arrive, and statistics of a batch would make the answer depend on
+what else is in the batch.
 
 Shape legend: n = images, C = channels, H, W = pixels.
 """
@@ -14,12 +16,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
-from torch.nn.functional import interpolate
 
+from autocl.data.preprocess import MIN_STD, resize, resize_floats, standardise_each, unit_range
 from autocl.errors import FileError, InputError
 from autocl.learner.config import LearnerConfig
+from autocl.pictures import decode
 
 Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None
@@ -27,11 +30,6 @@ ImageShape = tuple[int, ...] | Literal["pad"] | None
 
 Form = dict[str, Any]
 """What images came as: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
-
-LUMA = (0.299, 0.587, 0.114)
-"""What red, green and blue count for in gray (ITU-R 601, as Pillow has it)."""
-MIN_STD = 1e-3
-"""A quarter of one step of 8 bits: an image with less contrast is blank, and its noise is not blown up."""
 
 
 def is_pictures(X: object) -> bool:
@@ -62,6 +60,11 @@ def to_input(
         return pictures_to_input(X, config), form
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
+    if isinstance(X, np.ndarray) and X.ndim > 1 and X.shape == form.get("images"):
+        raise InputError(
+            f"an array of shape {list(X.shape)} is one image here, not several: pass X[None], of shape "
+            f"{[1, *X.shape]}"
+        )
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         vectors = read_vectors(X)
         now = {**form, "vectors": vectors.shape[1]}
@@ -78,7 +81,8 @@ def to_input(
 
 def pictures_to_input(X: Iterable[Any], config: LearnerConfig) -> Tensor:
     """Input [n, C, H, W] for a learner, from paths, Pillow images or arrays [H, W] or [H, W, C]."""
-    return torch.cat([arrays_to_input(_pixels(x, i)[None], config) for i, x in enumerate(X)])
+    at_least = max(config.height, config.width)
+    return torch.cat([arrays_to_input(_pixels(x, i, at_least)[None], config) for i, x in enumerate(X)])
 
 
 def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
@@ -107,24 +111,22 @@ def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
 def arrays_to_input(X: Array, config: LearnerConfig) -> Tensor:
     """Input [n, C, H, W] for a learner, from arrays [n, H, W], [n, H, W, C] or [n, C, H, W].
 
-    Resized (antialiased), gray made colour or colour gray, each image then standardised.
+    Bytes go the way of image sets, bit for bit. Other numbers are resized as floats by the same filter.
 
     Example:
         >>> x = arrays_to_input(np.arange(64, dtype=np.uint8).reshape(1, 8, 8), LearnerConfig())
         >>> x.shape, bool(x.mean().abs() < 1e-5), bool((x.std() - 1).abs() < 1e-3)
         (torch.Size([1, 3, 32, 32]), True, True)
     """
-    x = torch.from_numpy(_scaled(_channels_first(X)))
-    if x.shape[1] == 3 and config.channels == 1:
-        x = (x * torch.tensor(LUMA).view(3, 1, 1)).sum(1, keepdim=True)
+    X = _as_bytes(_channels_last(X))
     size = (config.height, config.width)
-    if x.shape[2:] != size:
-        x = interpolate(x, size=size, mode="bilinear", antialias=True, align_corners=False)
-    # In double precision: a sum's last bits must not depend on how many images are summed side by side.
-    pixels = x.flatten(1).double()
-    mean = pixels.mean(1, keepdim=True)
-    std = (pixels - mean).square_().mean(1, keepdim=True).sqrt_().clamp_(min=MIN_STD)
-    x = ((pixels - mean) / std).float().view_as(x)
+    if X.dtype == np.uint8:
+        channels = 1 if X.ndim == 3 else config.channels
+        x = standardise_each(unit_range(resize(X, size, channels)))
+    else:
+        values = torch.from_numpy(_finite(X[:, None] if X.ndim == 3 else X.transpose(0, 3, 1, 2)))
+        values = resize_floats(values, size, config.channels)
+        x = standardise_each(values, floor=_floor(X, values))
     return x.expand(-1, config.channels, -1, -1).contiguous()
 
 
@@ -136,52 +138,55 @@ def _is_picture(x: object) -> bool:
     return isinstance(x, str | Path | Image.Image) or (isinstance(x, np.ndarray) and x.ndim in (2, 3))
 
 
-def _pixels(x: object, position: int) -> Array:
+def _pixels(x: object, position: int, at_least: int) -> Array:
     """One image as [H, W] or [H, W, C]."""
     if isinstance(x, np.ndarray):
         return x
-    if isinstance(x, str | Path):
-        try:
-            with Image.open(x) as image:
-                return _decoded(image)
-        except FileNotFoundError as error:
-            raise FileError(f"{x} (image {position}): no such file") from error
-        except (OSError, UnidentifiedImageError) as error:
-            raise FileError(f"{x} (image {position}): not an image, or a damaged one ({error})") from error
-    if isinstance(x, Image.Image):
-        return _decoded(x)
-    raise InputError(
-        f"image {position} is a {type(x).__name__}: a list may hold file paths, Pillow images, or arrays "
-        "[height, width] or [height, width, channels]"
-    )
+    if not isinstance(x, str | Path | Image.Image):
+        raise InputError(
+            f"image {position} is a {type(x).__name__}: a list may hold file paths, Pillow images, or arrays "
+            "[height, width] or [height, width, channels]"
+        )
+    try:
+        return decode(x, at_least=at_least)
+    except FileError as error:
+        raise FileError(f"image {position}: {error}") from error
 
 
-def _decoded(image: Image.Image) -> Array:
-    gray = image.mode in ("1", "L", "I;16", "I", "F")
-    return np.asarray(image if gray else image.convert("RGB"))
-
-
-def _channels_first(X: Array) -> Array:
-    if X.ndim == 3:
-        X = X[:, None]
-    elif X.ndim == 4 and X.shape[3] in (1, 3):
-        X = X.transpose(0, 3, 1, 2)
-    if X.ndim != 4 or X.shape[1] not in (1, 3) or 0 in X.shape:
+def _channels_last(X: Array) -> Array:
+    """[n, H, W] or [n, H, W, 3]."""
+    if X.ndim == 4 and X.shape[3] not in (1, 3):
+        X = X.transpose(0, 2, 3, 1)
+    if X.ndim not in (3, 4) or (X.ndim == 4 and X.shape[3] not in (1, 3)) or 0 in X.shape:
         raise InputError(
             f"images must be [n, height, width], or [n, height, width, channels] with 1 or 3 channels, and "
             f"not empty; got shape {list(X.shape)}"
         )
+    return X[..., 0] if X.ndim == 4 and X.shape[3] == 1 else X
+
+
+def _as_bytes(X: Array) -> Array:
+    """Truth values as black and white, and bytes that went through a careless conversion as bytes."""
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"images must be numbers, got {X.dtype}")
+    if X.dtype.kind == "b":
+        return X.astype(np.uint8) * np.uint8(255)
+    if X.dtype.kind in "iu" and X.dtype.itemsize > 2 and X.min() >= 0 and X.max() <= 255:
+        return X.astype(np.uint8)
     return X
 
 
-def _scaled(X: Array) -> npt.NDArray[np.float32]:
-    """Integers become fractions of their type's largest value, so that bytes lie in [0, 1] as floats do."""
-    if X.dtype.kind not in "biuf":
-        raise InputError(f"images must be numbers, got {X.dtype}")
-    x = np.array(X, np.float32, order="C")
-    if X.dtype.kind in "iu":
-        # Integers wider than 16 bits are bytes that went through a careless conversion.
-        x /= np.iinfo(X.dtype).max if X.dtype.itemsize <= 2 else 255
+def _floor(X: Array, values: Tensor) -> float | Tensor:
+    """Smallest deviation that is divided by: a part of the type's range, for floats of the image's own."""
+    if X.dtype.kind != "f":
+        return MIN_STD * (np.iinfo(X.dtype).max if X.dtype.itemsize <= 2 else 255)
+    # Floats have no range of their own. Below what their type can tell apart there is only noise.
+    largest = values.flatten(1).abs().amax(1, keepdim=True)
+    return max(float(np.finfo(X.dtype).eps), 1e-12) * largest.clamp(min=1e-290)
+
+
+def _finite(X: Array) -> npt.NDArray[np.float64]:
+    x = np.array(X, np.float64, order="C")
     if not np.isfinite(x).all():
         raise InputError("images contain NaN or infinity: clean them first")
     return x

@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from autocl.estimator.state import Memory
-from autocl.layers import SRWMLayer
-from autocl.learner.fast import Learner
+from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.state import LearnerState
 
 BLOCKS = ("y", "q", "k", "β")
@@ -88,18 +86,10 @@ def learning_rates(
     learner: Learner, state: LearnerState, f: Tensor, label: int
 ) -> tuple[dict[str, float], ...]:
     """σ(β) of every self-referential layer at a demo with features f [F], mean over heads."""
-    one_hot = F.one_hot(torch.tensor(label, device=f.device), learner.config.n_classes + 1).to(f.dtype)
-    h = learner.input(torch.cat([f, one_hot]))[None, None]
-    found = []
-    for i, layer in enumerate(learner.layers):
-        part = state.part(str(i))
-        if isinstance(layer, SRWMLayer):
-            u = (h if layer.placement == "skip" else layer.norm(h)).view(layer.heads, -1, 1)
-            beta = part["W"][0, :, 3 * u.shape[1] :] @ (u.softmax(1) if layer.softmax_input else u)
-            rates = beta.sigmoid().mean(0).flatten().tolist()
-            found.append(dict(zip(BLOCKS, rates if len(rates) > 1 else rates * 4, strict=True)))
-        h, _ = layer(h, part)
-    return tuple(found)
+    if not isinstance(learner, FastWeightLearner):
+        return ()
+    rates = learner.rates(f, label, state).values()
+    return tuple(dict(zip(BLOCKS, layer.mean(0).tolist(), strict=True)) for layer in rates)
 
 
 def _backward_transfer(memory: Memory) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import autocl
+from autocl.data.catalog import CATALOG
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream, side_by_side
 from autocl.errors import AutoclError, DataError, InputError
@@ -19,14 +20,6 @@ from autocl.evaluation.statistics import metrics
 from autocl.matrix import TransferMatrix
 from autocl.passage import run_streams
 
-TEST_IMAGES = {
-    "mnist": 10_000,
-    "fashion_mnist": 10_000,
-    "cifar10": 10_000,
-    "cifar100": 10_000,
-    "svhn": 26_032,
-}
-"""Size of the official test sets; a copy with fewer gives numbers that are not the paper's."""
 REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 
 
@@ -184,7 +177,8 @@ def _incomparable(stream: Stream, options: Options) -> str:
     if options.queries is not None:
         return f"only {options.queries} queries of each task were asked"
     for images in (task.sets[1] for task in stream.tasks):
-        have, official = len(images.images), TEST_IMAGES.get(images.name, 0)
+        have, info = len(images.images), CATALOG.get(images.name)
+        official = 0 if info is None else info.test_images
         if have < official:
             return f"only {have:,} of {images.name}'s {official:,} test images are on this machine"
     return ""

@@ -8,6 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from autocl.baselines.base import Method, get_method
+from autocl.baselines.incontext import InContext
+from autocl.baselines.padded import padded
 from autocl.data.catalog import describe
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
@@ -15,12 +18,9 @@ from autocl.errors import InputError
 from autocl.evaluation.protocol import SetRef, Setting
 from autocl.evaluation.published import Provenance
 from autocl.files import read_tensors
-from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
+from autocl.learner.config import AnyLearnerConfig, ReadoutLearnerConfig
 from autocl.learner.find import learner_file, title_of
-from autocl.methods.base import Method, get_method
-from autocl.methods.incontext import InContext
-from autocl.methods.padded import padded
 
 Loader = Callable[[SetRef], ImageSet]
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
@@ -87,7 +87,7 @@ def learner_entry(
         method=InContext(learner),
         fingerprint=learner.fingerprint(),
         load=cache(load_set or from_disk),
-        outputs=config.n_classes,
+        outputs=None if learner.grows else config.n_classes,
         trained=trained or Provenance(architecture=architecture_of(config)),
     )
 
@@ -101,13 +101,16 @@ def open_learner(learner: str | Path) -> Entry:
         return learner_entry(found, title_of(file), trained=trained)
 
 
-def architecture_of(config: LearnerConfig) -> str:
+def architecture_of(config: AnyLearnerConfig) -> str:
     """A learner's parts in a few words.
 
     Example:
+        >>> from autocl import LearnerConfig
         >>> architecture_of(LearnerConfig())
         'conv4 + srwm'
     """
+    if isinstance(config, ReadoutLearnerConfig):
+        return f"{config.encoder.kind} + {config.readout.kind}"
     readout = () if config.readout == "linear" else (config.readout,)
     return " + ".join((config.encoder.kind, config.mixer, *readout))
 
@@ -118,7 +121,7 @@ def method_entry(
     """A method of the registry as an entry, on images in the form its authors used.
 
     Args:
-        name: see `autocl.methods.base.method_names`.
+        name: see `autocl.baselines.base.method_names`.
         load_set: where image sets come from.
         features_of: the learner whose encoder it stands on, for its name in tables.
         **options: of the method, e.g. `diet="demos"`.

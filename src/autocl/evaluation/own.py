@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autocl.data.fixed import Stage, chain_stream
+from autocl.data.folder import from_folder
 from autocl.data.imageset import ImageSet
-from autocl.data.own import from_folder
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 from autocl.evaluation.statistics import Summary, metrics
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import run_streams
 

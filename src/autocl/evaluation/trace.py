@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from autocl.baselines.incontext import InContext
 from autocl.data.stream import Stream, side_by_side
 from autocl.matrix import learning_acceleration, stability_gap
-from autocl.methods.incontext import InContext
 from autocl.passage import passage
 
 

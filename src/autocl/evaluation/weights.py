@@ -1,6 +1,6 @@
 """Figures 3-5: how the self-modifying weights of a learner change while it sees a stream.
 
-Shape legend: T = demos of the stream, L = SRWM layers, H = heads, R = rows 3D + rates, D = head size.
+Shape legend: T = demos of the stream, L = SRWM layers, H = heads, R = rows 3D + 4, D = head size.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.incontext import InContext
 from autocl.data.stream import Stream
 from autocl.errors import InputError
 from autocl.layers.srwm import SRWMLayer
-from autocl.learner.fast import Learner
-from autocl.methods.embedding import Embedding
-from autocl.methods.incontext import InContext
+from autocl.learner import FastWeightLearner, Learner
 from autocl.passage import passage
 
 BLOCKS = ("y", "q", "k", "β")
@@ -28,7 +28,7 @@ class WeightFilm:
     weights: Tensor
     """float32 [T + 1, L, H, R, D]; the first is the initial state."""
     rates: Tensor
-    """float32 [T, L, H, 4 or 1]: the learning rates σ(β) of the blocks at each demo."""
+    """float32 [T, L, H, 4]: the learning rates σ(β) of the blocks at each demo."""
     labels: Tensor
     """int64 [T]."""
     boundaries: tuple[int, ...]
@@ -69,29 +69,21 @@ def record_film(learner: Learner, stream: Stream, *, features: Embedding | None 
         stream: with no more outputs than the learner has.
         features: of images that were encoded before.
     """
-    layers = {i: layer for i, layer in enumerate(learner.layers) if isinstance(layer, SRWMLayer)}
-    if not layers:
+    fast = learner if isinstance(learner, FastWeightLearner) else None
+    layers = [i for i, layer in enumerate(fast.layers) if isinstance(layer, SRWMLayer)] if fast else []
+    if fast is None or not layers:
         raise InputError(
-            f"this learner has no self-modifying matrices to show: its mixer is {learner.config.mixer!r}, "
-            "the film needs 'srwm'"
+            "this learner has no self-modifying matrices to show: the film needs one with mixer 'srwm'"
         )
     method = InContext(learner, features)
-    inputs: dict[int, Tensor] = {}
-    hooks = [
-        layer.register_forward_pre_hook(lambda _, args, i=i: _keep(inputs, i, args))
-        for i, layer in layers.items()
-    ]
-    frames: list[Tensor] = []
-    rates = []
-    try:
-        for moment in passage(method, stream, every=1, ask=False):
-            if moment.demos:
-                pairs = zip(layers.items(), frames[-1], strict=True)
-                rates.append(torch.stack([_rates(layer, inputs[i], W) for (i, layer), W in pairs]))
-            frames.append(_matrices(method.state.tensors, list(layers)))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    f = torch.cat([method.features.take(t.sets[0], t.demos[0]) for t in stream.tasks]).to(fast.device)
+    y = torch.cat([t.demo_labels[0] for t in stream.tasks])
+    frames, rates = [], []
+    for moment in passage(method, stream, every=1, ask=False):
+        frames.append(_matrices(method.state.tensors, layers))
+        if (t := moment.demos) < len(y):
+            with measuring(fast):
+                rates.append(torch.stack(list(fast.rates(f[t], int(y[t]), method.state).values())))
     ends = torch.tensor([t.demos.shape[1] for t in stream.tasks]).cumsum(0)
     return WeightFilm(
         weights=torch.stack(frames),
@@ -102,21 +94,6 @@ def record_film(learner: Learner, stream: Stream, *, features: Embedding | None 
     )
 
 
-def _keep(inputs: dict[int, Tensor], i: int, args: tuple[Any, ...]) -> None:
-    inputs[i] = args[0]
-
-
 def _matrices(tensors: Any, layers: list[int]) -> Tensor:
     """[L, H, R, D]."""
     return torch.stack([tensors[f"{i}.W"][0] for i in layers])
-
-
-@torch.no_grad()
-def _rates(layer: SRWMLayer, h: Tensor, W: Tensor) -> Tensor:
-    """σ(β) [H, 4 or 1] that a layer computes from its input h [1, 1, C] with matrices W [H, R, D]."""
-    x = h if layer.placement == "skip" else layer.norm(h)
-    u = x.view(layer.heads, -1)
-    if layer.softmax_input:
-        u = u.softmax(-1)
-    beta = W[:, 3 * W.shape[-1] :]
-    return torch.einsum("hrd,hd->hr", beta, u).sigmoid()

@@ -90,7 +90,7 @@ def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = 
     streams = [split_stream(*sets, scenario=scenario, shots=SHOTS, run=r, tasks=TASKS) for r in range(RUNS)]
     traced = trace(entry.in_context, streams, every=EVERY, queries=QUERIES)
     pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(6.8, 3.2))}
-    if learner.config.mixer == "srwm":
+    if getattr(learner.config, "mixer", "") == "srwm":
         film = record_film(learner, streams[0], features=entry.in_context.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=5, pixels=5)
         for task in range(STRIPS):

@@ -128,8 +128,8 @@ def _matrix(result: Result, matrix: TransferMatrix) -> str:
     return (
         f"<figure>{_heat(matrix, result.tasks)}"
         f"<figcaption><b>{escape(result.entry)}, {escape(result.setting)}</b><br>{escape(found)}<br>"
-        f"{result.identity['runs']} runs, fingerprint {escape(str(result.identity['fingerprint']))}"
-        "</figcaption></figure>"
+        + escape(f"{result.identity['runs']} runs, fingerprint {result.identity['fingerprint']}")
+        + "</figcaption></figure>"
     )
 
 
@@ -198,7 +198,7 @@ def _learner(about: dict[str, Any], folder: Path) -> str:
         )
     return (
         f"<h3>{escape(about['entry'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
-        f"learning acceleration after {about['few_demos']} demos {speed.mean:+.1f} ± {speed.std:.1f} "
+        f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± {speed.std:.1f} "
         f"points.</p>"
         f"<div class=grid>{''.join(figures)}</div>"
     )

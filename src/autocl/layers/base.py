@@ -3,9 +3,13 @@
 Shape legend: B = streams, T = demos of a segment, Q = queries, C = width in, C' = width out.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from autocl.registry import Registry
 
 State = dict[str, Tensor]
 """A layer's part of the learner's state: named tensors, batch first."""
@@ -22,3 +26,26 @@ class Layer(Protocol):
 
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C] -> [B, Q, C'], each a segment of length one whose state is dropped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    """What a stack of layers is built from."""
+
+    width: int
+    """C."""
+    heads: int
+    depth: int
+    """Pairs of mixer and feed-forward sublayers, or what a mixer counts instead."""
+    ff_factor: int = 2
+    """Inner width of the feed-forward block, in units of the width."""
+    dropout: float = 0.1
+    norm: Literal["skip", "pre"] = "skip"
+    """srwm: where the LayerNorm stands."""
+    n_patches: int = 0
+    """srmixer: patches of an image."""
+
+
+Builder = Callable[[StackConfig], nn.ModuleList]
+MIXERS: Registry[Builder] = Registry("mixer", "autocl.layers")
+"""By name, functions that build the stack of layers whose state a learner carries."""

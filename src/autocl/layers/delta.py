@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.errors import InputError
-from autocl.layers.base import State
+from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.feedforward import with_feedforward
 from autocl.ops.delta import delta
 
 
@@ -82,3 +83,20 @@ def _positive(x: Tensor) -> Tensor:
     """elu(x) + 1, divided by its sum over the last axis."""
     x = F.elu(x) + 1
     return x / x.sum(-1, keepdim=True)
+
+
+def _stack(config: StackConfig, *, additive: bool) -> nn.ModuleList:
+    def layer() -> DeltaLayer:
+        return DeltaLayer(width=config.width, heads=config.heads, dropout=config.dropout, additive=additive)
+
+    return with_feedforward(config, layer)
+
+
+@MIXERS.register("delta")
+def _delta(config: StackConfig) -> nn.ModuleList:
+    return _stack(config, additive=False)
+
+
+@MIXERS.register("linear")
+def _linear(config: StackConfig) -> nn.ModuleList:
+    return _stack(config, additive=True)

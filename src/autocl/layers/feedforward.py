@@ -3,8 +3,12 @@
 Shape legend: B = streams, T = tokens, C = model width.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
+
+from autocl.layers.base import StackConfig
 
 
 class FeedForward(nn.Module):
@@ -47,3 +51,13 @@ class FeedForward(nn.Module):
         """Transforms queries h [B, Q, C] exactly as `forward` transforms demos."""
         out: torch.Tensor = h + self.net(h)
         return out
+
+
+def with_feedforward(config: StackConfig, make_mixer: Callable[[], nn.Module]) -> nn.ModuleList:
+    """`depth` pairs of a mixer and a feed-forward block."""
+    layers = nn.ModuleList()
+    for _ in range(config.depth):
+        layers.append(make_mixer())
+        inner = config.ff_factor * config.width
+        layers.append(FeedForward(width=config.width, inner=inner, dropout=config.dropout))
+    return layers

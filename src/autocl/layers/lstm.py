@@ -6,6 +6,8 @@ Shape legend: B = streams, T = tokens, Q = queries, C = input width, M = hidden 
 import torch
 from torch import Tensor, nn
 
+from autocl.layers.base import MIXERS, StackConfig
+
 
 class LSTM(nn.Module):
     """One LSTM layer, without residual or norm, as the meta-learning literature stacks them.
@@ -46,3 +48,9 @@ class LSTM(nn.Module):
         cells = forget.sigmoid() * state["c"][:, None] + enter.sigmoid() * candidate.tanh()
         out: Tensor = self.dropout(leave.sigmoid() * torch.tanh(cells))
         return out
+
+
+@MIXERS.register("lstm")
+def _lstm(config: StackConfig) -> nn.ModuleList:
+    C = config.width
+    return nn.ModuleList(LSTM(width=C, hidden=C, dropout=config.dropout) for _ in range(config.depth))

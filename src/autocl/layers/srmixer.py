@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from autocl.encoders.mixer import channel_mixer, token_mixer
 from autocl.errors import InputError
-from autocl.layers.base import State
+from autocl.layers.base import MIXERS, StackConfig, State
 from autocl.layers.srwm import SRWMLayer
 
 MAX_PATCHES = 64
@@ -153,18 +153,18 @@ class PatchMean(nn.Module):
         return h.reshape(*h.shape[:-1], self.n_patches, -1).mean(-2)
 
 
-def self_referential_mixer(
-    *, n_patches: int, embedding: int, heads: int, depth: int, dropout: float = 0.1
-) -> nn.ModuleList:
+@MIXERS.register("srmixer")
+def self_referential_mixer(config: StackConfig) -> nn.ModuleList:
     """The stack behind a `PatchInput`: `depth` pairs of token and channel mixing, the mean, one more SRWM.
 
-    It takes [B, T, P·E] and gives [B, T, E] to the head.
+    It takes [B, T, P·E] and gives [B, T, E] to the head; E is the width.
     """
-    size = {"n_patches": n_patches, "embedding": embedding}
+    heads, dropout = config.heads, config.dropout
+    size = {"n_patches": config.n_patches, "embedding": config.width}
     layers = nn.ModuleList()
-    for _ in range(depth):
+    for _ in range(config.depth):
         layers.append(PatchMixing(axis="tokens", **size, dropout=dropout))
         layers.append(PatchMixing(axis="channels", **size, heads=heads, dropout=dropout))
-    layers.append(PatchMean(n_patches=n_patches))
-    layers.append(SRWMLayer(width=embedding, heads=heads, dropout=dropout))
+    layers.append(PatchMean(n_patches=config.n_patches))
+    layers.append(SRWMLayer(width=config.width, heads=heads, dropout=dropout))
     return layers

@@ -1,6 +1,6 @@
 """SRWMLayer: the self-referential sublayer of the paper's "Recursive Self-Transformer".
 
-Shape legend: B = streams, T = demos, Q = queries, H = heads, D = head size, C = H·D, R = 3D + rates.
+Shape legend: B = streams, T = demos, Q = queries, H = heads, D = head size, C = H·D, R = 3D + 4.
 """
 
 from typing import Literal
@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import State
-from autocl.ops import srwm
+from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.feedforward import with_feedforward
+from autocl.ops.srwm import srwm
 
 Norm = Literal["skip", "pre"]
 
@@ -26,8 +27,6 @@ class SRWMLayer(nn.Module):
         heads: H, a divisor of C.
         dropout: rate on the sublayer's output.
         norm: where the LayerNorm stands.
-        softmax_input: softmax over each head's input before the recurrence (not in the paper's models).
-        shared_rate: one learning rate for the whole matrix instead of one for each block.
 
     Example:
         >>> layer = SRWMLayer(width=16, heads=2)
@@ -36,16 +35,7 @@ class SRWMLayer(nn.Module):
         (torch.Size([3, 5, 16]), torch.Size([3, 2, 28, 8]))
     """
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        heads: int,
-        dropout: float = 0.1,
-        norm: Norm = "skip",
-        softmax_input: bool = False,
-        shared_rate: bool = False,
-    ) -> None:
+    def __init__(self, *, width: int, heads: int, dropout: float = 0.1, norm: Norm = "skip") -> None:
         super().__init__()
         if width % heads:
             raise InputError(f"SRWM needs heads that divide its width, got width {width}, heads {heads}")
@@ -53,10 +43,9 @@ class SRWMLayer(nn.Module):
             raise InputError(f"unknown norm {norm!r} of the SRWM layer: choose 'skip' (the paper's) or 'pre'")
         self.heads = heads
         self.placement = norm
-        self.softmax_input = softmax_input
         D = width // heads
         # A query is multiplied with the same matrix again at once: a small block keeps that product tame.
-        block_std = [(D, 1.0), (D, 0.01), (D, 1.0), (1 if shared_rate else 4, 1.0)]
+        block_std = [(D, 1.0), (D, 0.01), (D, 1.0), (4, 1.0)]
         rows = [torch.randn(heads, n, D) * std / D**0.5 for n, std in block_std]
         self.W = nn.Parameter(torch.cat(rows, dim=1))
         self.norm = nn.LayerNorm(width)
@@ -70,16 +59,20 @@ class SRWMLayer(nn.Module):
     def forward(self, h: Tensor, state: State) -> tuple[Tensor, State]:
         """Run a segment h [B, T, C]; the matrices rewrite themselves at every demo."""
         skip, u = self._branches(h)
-        y, W = srwm(u, state["W"], softmax_input=self.softmax_input)
+        y, W = srwm(u, state["W"])
         return self._join(skip, y), {"W": W}
 
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C]: only the y-block of the state is read, for all queries at once."""
         skip, u = self._branches(h)
-        if self.softmax_input:
-            u = u.softmax(-1)
         D = u.shape[-1]
         return self._join(skip, u @ state["W"][:, :, :D].mT)
+
+    def rates(self, h: Tensor, state: State) -> Tensor:
+        """Learning rates σ(β) [B, H, T, 4] of the blocks y, q, k, β that demos h [B, T, C] would meet."""
+        _, u = self._branches(h)
+        beta: Tensor = u @ state["W"][:, :, 3 * u.shape[-1] :].mT
+        return beta.sigmoid()
 
     def _branches(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """The skip path [B, T, C], and the recurrence's input [B, H, T, D]."""
@@ -91,3 +84,11 @@ class SRWMLayer(nn.Module):
         """Add the heads' output y [B, H, T, D] to the skip path."""
         out: Tensor = skip + self.dropout(self.out(y.transpose(1, 2).flatten(-2)))
         return out
+
+
+@MIXERS.register("srwm")
+def _srwm(config: StackConfig) -> nn.ModuleList:
+    def layer() -> SRWMLayer:
+        return SRWMLayer(width=config.width, heads=config.heads, dropout=config.dropout, norm=config.norm)
+
+    return with_feedforward(config, layer)

@@ -1,7 +1,16 @@
-"""Learners: pure functions from (state, example) to state."""
+"""Learners: pure functions from (state, example) to state. One interface, several kinds."""
 
-from autocl.learner.config import LearnerConfig
-from autocl.learner.fast import Learner
+from autocl.learner.base import Learner
+from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
+from autocl.learner.fast import FastWeightLearner
+from autocl.learner.readout import ReadoutLearner
 from autocl.learner.state import LearnerState
 
-__all__ = ["Learner", "LearnerConfig", "LearnerState"]
+__all__ = [
+    "FastWeightLearner",
+    "Learner",
+    "LearnerConfig",
+    "LearnerState",
+    "ReadoutLearner",
+    "ReadoutLearnerConfig",
+]

@@ -1,118 +1,96 @@
-"""Learner: encoder + self-modifying layers + head. Its parameters are the meta-learned algorithm.
+"""FastWeightLearner: encoder + self-modifying layers + head. Its parameters are the meta-learned algorithm.
 
 Shape legend: B = streams, T = demos, Q = queries, F = features, N = classes, C = model width.
 """
 
-import hashlib
-import json
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.encoders import build_encoder
-from autocl.errors import FileError, InputError
-from autocl.files import read_tensors, write_tensors
-from autocl.layers import Layer, build_body, build_readout
-from autocl.learner.config import LearnerConfig, config_from_dict
+from autocl.encoders import Encoder, Patches, build_encoder
+from autocl.errors import InputError
+from autocl.layers import MIXERS, Layer, StackConfig
+from autocl.layers.srmixer import PatchInput
+from autocl.layers.srwm import SRWMLayer
+from autocl.learner.base import Learner
+from autocl.learner.config import LearnerConfig
 from autocl.learner.state import LearnerState
+from autocl.readouts import ReadoutConfig, build_readout
+from autocl.readouts.ridge import RidgeReadout
 
-FILE_NAME = "learner.safetensors"
 
-
-class Learner(nn.Module):
-    """A continual learner: `learn` maps (demos, state) to a new state, `predict` reads a state.
-
-    Both are pure functions; a query never changes a state. Gradients flow through states, which is how the
-    algorithm itself is meta-learned.
+class FastWeightLearner(Learner):
+    """The paper's learner: layers whose weights are rewritten by the demos they see.
 
     Example:
-        >>> learner = Learner(LearnerConfig(n_classes=5)).eval()
-        >>> x, y = torch.randn(1, 10, 3, 32, 32), torch.arange(10)[None] % 5
-        >>> state = learner.learn(x, y, learner.initial_state())
-        >>> learner.predict(x[:, :3], state).shape
-        torch.Size([1, 3, 5])
+        >>> FastWeightLearner(LearnerConfig(n_classes=5)).initial_state(batch=2).nbytes
+        212992
     """
 
+    config_type = LearnerConfig
+    config: LearnerConfig
+
     def __init__(self, config: LearnerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.encoder = build_encoder(
             config.encoder, channels=config.channels, height=config.height, width=config.width
         )
         features, N = self.encoder.n_features, config.n_classes
         # Columns: features, then one for each label, then the unknown label.
-        self.input, self.layers = build_body(config, self.encoder)
+        self.input, self.layers = build_layers(config, self.encoder)
         with torch.no_grad():
             self.input.weight[:, -N - 1 :] *= config.label_scale
         # Layers behind the last one with a state do nothing for demos: `learn` leaves them out.
         self._remembering = 1 + max(i for i, x in enumerate(self._stack()) if x.initial_state(1))
         self.head = nn.Linear(config.model_width, N)
-        self.readout = build_readout(config, features)
+        self.readout = _readout(config, features)
 
-    def initial_state(self, batch: int = 1) -> LearnerState:
-        """What the learner knows before the first demo, for a batch of streams."""
+    def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
+        """What the learner knows before the first demo; the number of outputs is the learner's own."""
+        if n_classes is not None and n_classes > self.config.n_classes:
+            raise InputError(
+                f"{n_classes} outputs are needed, this learner has {self.config.n_classes}: use a learner "
+                "with more classes"
+            )
         tensors = {
             f"{i}.{name}": t
             for i, layer in enumerate(self._stack())
             for name, t in layer.initial_state(batch).items()
         }
         if self.readout is not None:
-            tensors |= {f"readout.{n}": t for n, t in self.readout.initial_state(batch).items()}
+            start = self.readout.initial_state(batch, self.config.n_classes)
+            tensors |= {f"readout.{n}": t for n, t in start.items()}
         if self.config.labels == "delayed":
             unknown = torch.full((batch,), self.config.n_classes, device=self.head.weight.device)
             tensors["delayed.label"] = unknown
         return LearnerState(tensors)
 
-    def encode(self, x: Tensor) -> Tensor:
-        """Features [..., F] of images [..., channels, height, width]. Independent of any state."""
-        c = self.config
-        shape = (c.channels, c.height, c.width)
-        if tuple(x.shape[-3:]) != shape or x.dim() < 4:
-            raise InputError(
-                f"images must end in [channels, height, width] = {list(shape)} for this learner, got shape "
-                f"{list(x.shape)}; resize them, or build a learner for that size"
-            )
-        if not x.is_floating_point():
-            raise InputError(f"images must be normalised floating point (see ImageSet.take), got {x.dtype}")
-        if not torch.isfinite(x).all():
-            raise InputError("images contain NaN or infinity; clean them before learning or predicting")
-        out: Tensor = self.encoder(x.flatten(0, -4)).unflatten(0, x.shape[:-3])
-        return out
+    @property
+    def width(self) -> int:
+        """C."""
+        return self.config.model_width
 
-    def learn(self, x: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        """Show demos: images x [B, T, channels, height, width], labels y [B, T] -> the state after them."""
-        self._check_labels(y, x.shape[:-3])
-        return self.learn_features(self.encode(x), y, state)
-
-    def predict(self, x: Tensor, state: LearnerState) -> Tensor:
-        """Ask queries: images x [B, Q, channels, height, width] -> logits [B, Q, N]."""
-        return self.predict_features(self.encode(x), state)
-
-    def learn_features(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        """`learn` on features f [B, T, F] that `encode` made before."""
-        return self._show(f, y, state, self._remembering)[1]
+    def outputs(self, state: LearnerState) -> int:
+        """N, the same for all states."""
+        return self.config.n_classes
 
     def run_features(self, f: Tensor, y: Tensor, state: LearnerState) -> tuple[Tensor, LearnerState]:
-        """Show demos and return the body's logits [B, T, N] at every one of them, beside the new state.
+        """Show demos and return the head's logits [B, T, N] at every one of them, beside the new state.
 
         With delayed labels the logits at step t are predictions of y_t; with synchronous labels, where y_t is
         part of the input, they mean little.
         """
-        h, new = self._show(f, y, state, len(self.layers))
+        self._check_features(f, state)
+        h, new = self._show(f, y, self._fitting(y, f.shape[:-1], state), len(self.layers))
         return self.head(h), new
 
-    def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
-        """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
-        return self.answer_features(f, state)[0]
-
-    def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor]:
-        """`predict_features`, and the logits of the body alone: the same unless there is another read-out."""
+    def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
+        """Logits [B, Q, N], and with another read-out those of the fast weights alone."""
         self._check_features(f, state)
         if self.config.labels == "delayed":
             shown = state.tensors["delayed.label"][:, None].expand(f.shape[:-1])
@@ -123,15 +101,34 @@ class Learner(nn.Module):
             h = layer.read(h, state.part(str(i)))
         body = self.head(h)
         if self.readout is None:
-            return body, body
-        return self.readout.answer(body, f, state.part("readout")), body
+            return body, None
+        return self.readout.join(body, f, state.part("readout")), body
 
-    def with_classes(self, n_classes: int) -> "Learner":
+    def predict_together(self, f: Tensor, states: Sequence[LearnerState]) -> Tensor:
+        """A ridge read-out is a regression whose sums can be added up: it alone decides, if there is one."""
+        if self.readout is None:
+            return super().predict_together(f, states)
+        return self.readout.read(f, self.readout.merge([state.part("readout") for state in states]))
+
+    def rates(self, f: Tensor, label: int, state: LearnerState) -> dict[int, Tensor]:
+        """Learning rates σ(β) [H, 4] with which each SRWM layer, by its place, would learn a demo f [F]."""
+        shown = torch.full((1, 1), label, device=f.device)
+        if self.config.labels == "delayed":
+            shown = state.tensors["delayed.label"][:, None]
+        h = self._embed(f[None, None], shown)
+        found = {}
+        for i, layer in enumerate(self._stack()):
+            if isinstance(layer, SRWMLayer):
+                found[i] = layer.rates(h, state.part(str(i)))[0, :, 0]
+            h, _ = layer(h, state.part(str(i)))
+        return found
+
+    def with_classes(self, n_classes: int) -> "FastWeightLearner":
         """A learner for another number of classes with the same weights.
 
         Features keep their columns, label c goes to label c, unknown to unknown; what is new starts fresh.
         """
-        other = Learner(replace(self.config, n_classes=n_classes)).to(self.head.weight)
+        other = FastWeightLearner(replace(self.config, n_classes=n_classes)).to(self.head.weight)
         mine = self.state_dict()
         common = min(n_classes, self.config.n_classes)
         columns = self.input.in_features - self.config.n_classes - 1 + common
@@ -145,50 +142,14 @@ class Learner(nn.Module):
             else:
                 theirs[name] = value
         other.load_state_dict(theirs)
-        return other.train(self.training)
+        other.train(self.training)
+        return other
 
-    def fingerprint(self) -> str:
-        """Sixteen hex digits that identify architecture and weights."""
-        # Settings at their default are left out, so that a new one does not disown old learners' states.
-        settings = self.config.unusual()
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for name, value in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().numpy().tobytes())
-        return digest.hexdigest()[:16]
-
-    def save_pretrained(self, path: str | Path, *, meta: dict[str, str] | None = None) -> Path:
-        """Write weights and configuration to one file (`*.safetensors`), or into a folder.
-
-        Returns:
-            The file that was written.
-        """
-        path = Path(path)
-        file = path if path.suffix == ".safetensors" else path / FILE_NAME
-        config = json.dumps(asdict(self.config))
-        tensors = {n: t.detach().cpu().contiguous() for n, t in self.state_dict().items()}
-        write_tensors(file, tensors, {**(meta or {}), "kind": "learner", "config": config})
-        return file
-
-    @staticmethod
-    def from_pretrained(path: str | Path) -> "Learner":
-        """Read a learner from a file or folder that `save_pretrained` wrote. It comes in evaluation mode."""
-        path = Path(path)
-        file = path / FILE_NAME if path.is_dir() else path
-        tensors, meta = read_tensors(file, kind="learner")
-        try:
-            learner = Learner(config_from_dict(json.loads(meta["config"])))
-            learner.load_state_dict(tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            # torch says what is missing in its second line
-            reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-            raise FileError(f"{file}: the configuration and the weights do not fit: {reason}") from error
-        return learner.eval()
+    def _learn(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
+        return self._show(f, y, state, self._remembering)[1]
 
     def _show(self, f: Tensor, y: Tensor, state: LearnerState, depth: int) -> tuple[Tensor, LearnerState]:
         """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state."""
-        self._check_features(f, state)
-        self._check_labels(y, f.shape[:-1])
         tensors: dict[str, Tensor] = {}
         shown = y
         if self.config.labels == "delayed":
@@ -203,6 +164,13 @@ class Learner(nn.Module):
             tensors |= {f"readout.{name}": t for name, t in new.items()}
         return h, LearnerState(tensors)
 
+    def _growing(self) -> dict[str, int]:
+        return {
+            f"{i}.{name}": axis
+            for i, layer in enumerate(self.layers)
+            for name, axis in getattr(layer, "per_demo", {}).items()
+        }
+
     def _stack(self) -> Iterator[Layer]:
         """The layers, typed as what they are: nn.ModuleList only knows modules."""
         return (cast("Layer", layer) for layer in self.layers)
@@ -213,24 +181,33 @@ class Learner(nn.Module):
         h: Tensor = self.input(torch.cat([f, one_hot], dim=-1))
         return h
 
-    def _check_features(self, f: Tensor, state: LearnerState) -> None:
-        if f.dim() != 3 or f.shape[-1] != self.encoder.n_features or f.shape[1] == 0:
-            raise InputError(
-                f"features must be [streams, at least 1, {self.encoder.n_features}], got {list(f.shape)}"
-            )
-        if len(f) != state.batch:
-            raise InputError(f"got images of {len(f)} streams for a state of {state.batch}")
-        device = next(iter(state.tensors.values())).device
-        if f.device != device:
-            raise InputError(f"images are on {f.device}, the state is on {device}; move one with .to()")
 
-    def _check_labels(self, y: Tensor, shape: torch.Size) -> None:
-        if y.shape != shape:
-            raise InputError(f"labels must be one for each image {list(shape)}, got {list(y.shape)}")
-        if y.dtype != torch.int64:
-            raise InputError(f"labels must be int64, got {y.dtype}; use .long()")
-        if y.numel() and not (int(y.min()) >= 0 and int(y.max()) < self.config.n_classes):
-            raise InputError(
-                f"labels must lie in 0..{self.config.n_classes - 1} for this learner, got "
-                f"{int(y.min())}..{int(y.max())}; use a learner with more classes, or with_classes(n)"
-            )
+def build_layers(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn.ModuleList]:
+    """The input projection of [features; one-hot label or unknown], and the stack of layers behind it."""
+    patches = encoder if isinstance(encoder, Patches) else None
+    stack = StackConfig(
+        width=config.model_width, heads=config.heads, depth=config.depth, ff_factor=config.ff_factor,
+        dropout=config.dropout, norm=config.norm, n_patches=patches.n_patches if patches else 0,
+    )  # fmt: skip
+    labels = config.n_classes + 1
+    projection = (
+        PatchInput(
+            n_patches=patches.n_patches,
+            patch_features=patches.patch_features,
+            n_labels=labels,
+            embedding=stack.width,
+        )
+        if patches
+        else nn.Linear(encoder.n_features + labels, stack.width)
+    )
+    return projection, MIXERS.get(config.mixer)(stack)
+
+
+def _readout(config: LearnerConfig, n_features: int) -> RidgeReadout | None:
+    """What answers beside the linear head, if anything."""
+    if config.readout == "linear":
+        return None
+    form = ReadoutConfig(kind=config.readout, keys=config.readout_keys, hidden=config.readout_hidden)
+    readout = build_readout(form, n_features=n_features, n_classes=config.n_classes)
+    assert isinstance(readout, RidgeReadout)  # both kinds are
+    return readout

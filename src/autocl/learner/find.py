@@ -7,7 +7,8 @@ from pathlib import Path
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.learner.fast import FILE_NAME, Learner
+from autocl.learner.base import FILE_NAME, Learner
+from autocl.names import guess, match
 
 GENERIC = (FILE_NAME, "best.safetensors")
 """Names of a learner's file in a folder of its own: that of `save_pretrained`, that of a run."""
@@ -22,15 +23,17 @@ def learner_file(learner: str | Path) -> Iterator[Path]:
             folder, of a run or written by `save_pretrained`.
     """
     path = Path(learner)
-    if isinstance(learner, str) and learner in zoo.names():
-        with zoo.file(learner) as shipped:
-            yield shipped
-    elif path.exists():
+    shipped = match(str(learner), zoo.names())
+    if path.exists() and shipped != learner:
         yield next((path / name for name in GENERIC if (path / name).is_file()), path)
+    elif shipped is not None and isinstance(learner, str):
+        with zoo.file(shipped) as file:
+            yield file
     else:
         names = ", ".join(zoo.names()) or "empty"
         raise InputError(
             f"learner {str(learner)!r} is neither a name in the zoo ({names}) nor an existing file or folder"
+            + (f":{near}" if (near := guess(str(learner), zoo.names())) else "")
         )
 
 

@@ -16,7 +16,7 @@ from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
-    from autocl.learner.fast import Learner
+    from autocl.learner.base import Learner
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,8 @@ class LearnerState:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-        if len({len(t) for t in self.tensors.values()}) > 1:
+        batches = {t.shape[:1] for t in self.tensors.values()}
+        if len(batches) > 1 or torch.Size([]) in batches:
             shapes = {name: list(t.shape) for name, t in self.tensors.items()}
             raise InputError(f"the tensors of a state must agree on the batch, got {shapes}")
 
@@ -81,7 +82,8 @@ class LearnerState:
 
     def fork(self) -> "LearnerState":
         """An independent copy without gradient history, to try something and come back."""
-        return self._map(lambda t: t.detach().clone())
+        # In one piece: products with a transposed view round differently from those with what a file gives.
+        return self._map(lambda t: t.detach().clone(memory_format=torch.contiguous_format))
 
     def detach(self) -> "LearnerState":
         """The same values without gradient history."""
@@ -113,10 +115,14 @@ class LearnerState:
                 f"{path}: this state belongs to learner {meta.get('learner')}, not to {mine}: a state means "
                 "nothing to other weights. Load it with the learner that made it"
             )
-        want = learner.initial_state(1).tensors
-        if tensors.keys() != want.keys():
-            raise FileError(f"{path}: holds {sorted(tensors)}, but this learner's state has {sorted(want)}")
-        return LearnerState(tensors)
+        if not any(len(t) for t in tensors.values() if t.dim()):
+            raise FileError(f"{path}: a state of no streams")
+        try:
+            state = LearnerState(tensors)
+        except InputError as error:
+            raise FileError(f"{path}: damaged: {error}") from error
+        learner.check_state(path, state)
+        return state
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LearnerState":
         return LearnerState({name: change(t) for name, t in self.tensors.items()})

@@ -1,6 +1,1 @@
-"""Recurrences as functions: (inputs, initial state) -> (outputs, final state)."""
-
-from autocl.ops.delta import delta
-from autocl.ops.srwm import srwm
-
-__all__ = ["delta", "srwm"]
+"""Recurrences as functions: (inputs, initial state) -> (outputs, final state). One package each."""

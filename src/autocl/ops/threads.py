@@ -25,6 +25,11 @@ Failures = SimpleQueue[BaseException | None]
 Jobs = SimpleQueue[tuple[Callable[[], None], Failures]]
 
 
+if hasattr(os, "register_at_fork"):
+    # torch's own threads do not live on in a forked child, which would wait for them for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
+
 @cache
 def _jobs(pid: int) -> Jobs:
     """One queue and its helpers per process: a forked child must not wait for its parent's threads."""

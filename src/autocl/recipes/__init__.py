@@ -2,26 +2,45 @@
 
 from collections.abc import Callable
 
-from autocl.errors import InputError
-from autocl.recipes import fast, paper
+from autocl.names import resolve
+from autocl.recipes import fast, meta_baselines, paper, zoo
 from autocl.training.recipe import Recipe
 
+OURS: tuple[Callable[[], Recipe], ...] = (
+    paper.paper_two_task,
+    paper.paper_two_task_fc100,
+    paper.paper_three_task,
+    paper.paper_split_domain,
+    paper.paper_split_class,
+    fast.fast_two_task,
+    fast.fast_two_task_long,
+    fast.fast_three_task,
+    fast.fast_split_domain,
+    fast.fast_split_class,
+    fast.fast_everyday,
+    fast.quick,
+)
+SHIPPED: tuple[Callable[[], Recipe], ...] = (
+    zoo.two_task,
+    zoo.two_task_noacl,
+    zoo.two_task_fc100,
+    zoo.two_task_fc100_noacl,
+    zoo.three_task,
+    zoo.split_class,
+    zoo.split_class_linear,
+    zoo.split_domain,
+    zoo.split_domain_linear,
+    zoo.everyday,
+    meta_baselines.prototypes,
+    meta_baselines.gemcl,
+    meta_baselines.gemcl_map,
+    meta_baselines.oml,
+    meta_baselines.anml,
+)
+"""Named as their results in the zoo, with dashes."""
 RECIPES: dict[str, Callable[[], Recipe]] = {
-    f.__name__: f
-    for f in (
-        paper.paper_two_task,
-        paper.paper_two_task_fc100,
-        paper.paper_three_task,
-        paper.paper_split_domain,
-        paper.paper_split_class,
-        fast.fast_two_task,
-        fast.fast_two_task_long,
-        fast.fast_three_task,
-        fast.fast_split_domain,
-        fast.fast_split_class,
-        fast.fast_everyday,
-        fast.quick,
-    )
+    **{f.__name__: f for f in OURS},
+    **{f.__name__.replace("_", "-"): f for f in SHIPPED},
 }
 
 
@@ -32,6 +51,4 @@ def get_recipe(name: str) -> Recipe:
         >>> get_recipe("quick").steps
         400
     """
-    if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}; choose one of {', '.join(RECIPES)}")
-    return RECIPES[name]()
+    return RECIPES[resolve(name, RECIPES, "recipe")]()

@@ -8,7 +8,7 @@ the encoder, augmentation, a cosine schedule, and (unless --learner.readout line
 from dataclasses import replace
 
 from autocl.data.augment import Augment
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.learner.config import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
@@ -25,7 +25,7 @@ MINI_JITTERED = replace(MINI_IMAGENET, augment=PHOTOS)
 TINY_JITTERED = Source(name="tiny_imagenet", augment=PHOTOS)
 GLYPHS = Source(name="glyphs")
 
-FIVE_TASKS = StreamConfig(tasks=5, ways=2, shots=15, fewest_shots=3, queries=10)
+FIVE_TASKS = StreamConfig(tasks=5, ways=2, shots=15, min_shots=3, queries=10)
 """Shots vary, or the self-modifying layers answer worse with fewer."""
 TWO_TASKS = StreamConfig(
     tasks=2, ways=5, shots=15, queries=15, order="alternate", pool_classes=20, pool_images=20
@@ -95,6 +95,7 @@ def fast_two_task_long() -> Recipe:
     return replace(
         base,
         name="fast_two_task_long",
+        finetune=True,
         sources=(OMNIGLOT, MINI_JITTERED),
         streams=replace(TWO_TASKS, first_shot=True),
         objective=ObjectiveConfig(own_weights=(0.1, 1.0)),
@@ -119,7 +120,7 @@ def fast_everyday() -> Recipe:
     return Recipe(
         name="fast_everyday",
         sources=(HANDWRITTEN, MINI_JITTERED, TINY_JITTERED, replace(GLYPHS, augment=HANDWRITING)),
-        streams=RandomShapes(
+        streams=RandomStreamConfig(
             n_outputs=20, share_chance=0.25, sets_per_step=2, pool_classes=20, pool_images=20
         ),
         learner=replace(RIDGE, n_classes=20, label_scale=LABEL_SCALE),

@@ -76,6 +76,7 @@ def paper_split_domain() -> Recipe:
     """5-task 2-way domain-incremental meta-finetuning on Omniglot; start from a learner with --init-from."""
     return Recipe(
         name="paper_split_domain",
+        finetune=True,
         sources=(OMNIGLOT,),
         streams=StreamConfig(**SPLIT),
         learner=LearnerConfig(n_classes=2),
@@ -91,6 +92,7 @@ def paper_split_class() -> Recipe:
     base = paper_split_domain()
     return Recipe(
         name="paper_split_class",
+        finetune=True,
         sources=base.sources,
         streams=StreamConfig(**SPLIT, scenario="class"),
         learner=LearnerConfig(n_classes=10),

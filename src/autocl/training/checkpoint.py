@@ -5,19 +5,27 @@ enough. The file is replaced atomically; until the new one is complete the old o
 """
 
 import json
-import shutil
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from autocl.config import check, from_dict
 from autocl.errors import FileError, TrainingError
 from autocl.files import read_tensors, write_tensors
-from autocl.learner.state import LearnerState
+from autocl.learner import Learner, LearnerState
 
 FILE_NAME = "last.safetensors"
+GOOD = "good.safetensors"
+"""The last checkpoint that nothing was wrong with; a run that diverges goes back to it."""
+MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
+"""What Adam keeps of a parameter."""
+MAX_LOSS, MAX_GROWTH = 0.05, 100.0
+"""A checkpoint is good if its score is at most so far below the best one, and its largest weight at most so
+many times that of the good checkpoint before. A rate far too high multiplies weights by millions at once."""
 
 
 @dataclass(kw_only=True)
@@ -30,21 +38,41 @@ class Progress:
     best_step: int = -1
     stale: int = 0
     """Validations since the best one."""
+    validated: int = -1
+    """Step of the last validation."""
+    largest: float = math.inf
+    """Of all weights, at the last good checkpoint."""
+    finished: bool = False
     log_bytes: int = 0
     """Length of the log at this moment; what a killed run wrote behind it is cut off on resuming."""
     seconds: float = 0.0
     """Time spent training, over all sessions."""
 
+    def __post_init__(self) -> None:
+        check(self)
+
 
 def save(
     folder: Path,
-    model: nn.Module,
+    model: Learner,
     optimiser: torch.optim.Optimizer,
     progress: Progress,
     carried: LearnerState | None,
+    *,
+    score: float | None = None,
 ) -> None:
-    """Write the checkpoint of a run."""
-    tensors = {f"model.{name}": t.detach() for name, t in model.state_dict().items()}
+    """Write the checkpoint of a run.
+
+    Args:
+        folder: the run's.
+        model: the learner.
+        optimiser: its.
+        progress: where the run stands; updated when the checkpoint is a good one.
+        carried: state that the next batch starts from.
+        score: of the validation just made; without one it is not asked whether the checkpoint is good.
+    """
+    good = score is not None and _is_good(model, progress, score)
+    tensors = {f"model.{name}": t.detach() for name, t in model.weights().items()}
     # By name, not by the optimiser's numbering: the file stays readable and does not depend on an order.
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():
@@ -52,33 +80,54 @@ def save(
     if carried is not None:
         tensors |= {f"carried.{name}": t.detach() for name, t in carried.tensors.items()}
     meta = {"kind": "checkpoint", "progress": json.dumps(asdict(progress))}
-    write_tensors(folder / FILE_NAME, {n: t.cpu().contiguous() for n, t in tensors.items()}, meta)
+    ready = {n: t.cpu().contiguous() for n, t in tensors.items()}
+    for name in (GOOD, FILE_NAME) if good else (FILE_NAME,):
+        write_tensors(folder / name, ready, meta)
+
+
+def go_back(folder: Path) -> int | None:
+    """Put the good checkpoint in the place of the last one; its step, or None if there is none."""
+    if not (folder / GOOD).is_file():
+        return None
+    tensors, meta = read_tensors(folder / GOOD, kind="checkpoint")
+    write_tensors(folder / FILE_NAME, tensors, {k: v for k, v in meta.items() if k != "format"})
+    return _progress(folder / GOOD, meta).step
+
+
+def _is_good(model: Learner, progress: Progress, score: float) -> bool:
+    largest = max((float(t.detach().abs().max()) for t in model.weights().values() if t.numel()), default=0.0)
+    good = score >= progress.best_score - MAX_LOSS and largest <= MAX_GROWTH * progress.largest
+    if good:
+        progress.largest = largest
+    return good
 
 
 def load(
-    folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer
+    folder: Path, model: Learner, optimiser: torch.optim.Optimizer
 ) -> tuple[Progress, LearnerState | None]:
     """Restore a run into a model and optimiser of the same recipe; also the carried state of all streams."""
     file = folder / FILE_NAME
     if not file.exists():
         raise TrainingError(f"{folder}: nothing to resume, there is no {FILE_NAME} in it")
     tensors, meta = read_tensors(file, kind="checkpoint")
-    model_part = _part(tensors, "model.")
     try:
-        model.load_state_dict(model_part)
-        for name, parameter in model.named_parameters():
-            state: dict[str, Any] = {
-                key: value if value.dim() == 0 else value.to(parameter.device)
-                for key, value in _part(tensors, f"optimiser.{name}.").items()
-            }
-            if state:
-                optimiser.state[parameter] = state
+        model.load_weights(_part(tensors, "model."))
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise FileError(f"{file}: does not fit this recipe's learner: {reason}") from error
+    for name, parameter in model.named_parameters():
+        state: dict[str, Any] = _part(tensors, f"optimiser.{name}.")
+        if not state:
+            continue
+        fits = state.keys() == MOMENTS and all(
+            t.dim() == 0 or t.shape == parameter.shape for t in state.values()
+        )
+        if not fits:
+            raise FileError(f"{file}: damaged: the optimiser's state of {name} does not fit")
+        moved = {k: t if t.dim() == 0 else t.to(parameter.device) for k, t in state.items()}
+        optimiser.state[parameter] = moved
     carried = _part(tensors, "carried.")
-    device = next(model.parameters()).device
-    return _progress(file, meta), LearnerState(carried).to(device) if carried else None
+    return _progress(file, meta), LearnerState(carried).to(model.device) if carried else None
 
 
 def read_progress(folder: Path) -> Progress:
@@ -89,29 +138,9 @@ def read_progress(folder: Path) -> Progress:
 
 def _progress(file: Path, meta: dict[str, str]) -> Progress:
     try:
-        return Progress(**json.loads(meta["progress"]))
-    except (KeyError, TypeError, ValueError) as error:
+        return from_dict(Progress, json.loads(meta["progress"]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FileError(f"{file}: not a checkpoint of this version of autocl ({error})") from error
-
-
-def check_space(folder: Path, needed: int) -> None:
-    """Refuse to start a run whose checkpoints would not fit on the disk or could not be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.write_bytes(b"\0")
-        probe.unlink()
-        # A killed process leaves behind what it was writing.
-        for half in folder.glob(".*.safetensors.*"):
-            half.unlink()
-    except OSError as error:
-        raise TrainingError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
-    free = shutil.disk_usage(folder).free
-    if free < 3 * needed:
-        raise TrainingError(
-            f"{folder}: {free / 1e6:.0f} MB free, but a run needs about {3 * needed / 1e6:.0f} MB for its "
-            "checkpoints; free some space or choose another --out"
-        )
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

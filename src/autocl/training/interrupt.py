@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM as a request to stop at the next step, instead of death in the middle of one."""
+"""Ctrl-C, SIGTERM and a closed terminal ask a run to stop after its step."""
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -19,18 +19,19 @@ class InterruptedRunError(Exception):
 
 @contextmanager
 def signals() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM in the list that is yielded; a second one ends the process at once."""
+    """Note SIGINT, SIGTERM and SIGHUP in the list that is yielded; a second one ends the process at once."""
     received: list[int] = []
 
     def note(signum: int, frame: FrameType | None) -> None:
         if received:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt if signum == signal.SIGINT else SystemExit(128 + signum)
         received.append(signum)
         # Not print(): the signal may have come in the middle of one, and streams are not reentrant.
-        os.write(2, b"\nsaving after this step; interrupt again to stop at once\n")
+        with suppress(OSError):  # a closed terminal takes no message
+            os.write(2, b"\nsaving after this step; interrupt again to stop at once\n")
 
     try:
-        old = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+        old = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     except ValueError:  # not in the main thread: signals are somebody else's business
         yield received
         return

@@ -151,19 +151,19 @@ def terms(outcome: Outcome, names: Sequence[str]) -> dict[str, float]:
         values[f"accuracy/{name}/own"] = float(accuracies[j, j])
         values[f"term/{name}/first"] = float(outcome.first[j])
         if j + 1 < len(losses):
-            values[f"term/{name}/back"] = float(losses[j + 1 :, j].mean())
-            values[f"accuracy/{name}/back"] = float(accuracies[j + 1 :, j].mean())
+            values[f"term/{name}/back"] = float(losses[j + 1 :, j].nanmean())
+            values[f"accuracy/{name}/back"] = float(accuracies[j + 1 :, j].nanmean())
     return values
 
 
 def note(loss: float, outcome: Outcome, streams_per_second: float) -> str:
     """Loss, its own and backward terms, accuracies when learned and at the end of the stream, and speed."""
     losses = outcome.losses.values
-    own = float(outcome.losses.diagonal.mean())
+    own = float(outcome.losses.diagonal.nanmean())
     later = losses[torch.ones_like(losses, dtype=torch.bool).tril(-1)]
-    back = f" back {float(later.mean()):.2f}" if len(later) else ""
+    back = f" back {float(later.nanmean()):.2f}" if len(later) else ""
     learned, last = (
-        " ".join(f"{100 * a:.0f}" for a in row.tolist())
+        " ".join(f"{100 * a:.0f}" for a in row.tolist() if not math.isnan(a))
         for row in (outcome.accuracies.diagonal, outcome.accuracies.last)
     )
     return (
@@ -173,6 +173,21 @@ def note(loss: float, outcome: Outcome, streams_per_second: float) -> str:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """All lines of a run's log."""
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file if line.strip()]
+    """All lines of a run's log, but for a last one that a killed run did not finish."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError) as error:
+            if number == len(lines):
+                break
+            raise FileError(f"{path}: line {number} is damaged ({error})") from error
+        if not isinstance(entry, dict) or (entry and not isinstance(entry.get("step"), int)):
+            raise FileError(f"{path}: line {number} is no entry of a log: {line[:60]!r}")
+        if entry:
+            found.append(entry)
+    return found

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from autocl.errors import TrainingError
-from autocl.learner.state import LearnerState
+from autocl.learner import LearnerState
 
 TIMEOUT = timedelta(minutes=10)
 """How long a rank waits for the others before it reports them dead."""
@@ -88,7 +88,12 @@ def ranks(device: str = "auto") -> Iterator[Ranks]:
     rank, local = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "0"))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    place = torch.device(device, local) if device == "cuda" else torch.device(device)
+    try:
+        place = torch.device(device, local) if device == "cuda" else torch.device(device)
+    except RuntimeError as error:
+        raise TrainingError(f"there is no device {device!r}: choose auto, cpu or cuda") from error
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("--device cuda, but PyTorch sees no CUDA here: use --device cpu")
     if world == 1:
         yield Ranks(rank=0, world=1, device=place)
         return

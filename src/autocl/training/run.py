@@ -7,9 +7,8 @@ import torch
 
 from autocl.data.sampler import StreamSampler
 from autocl.errors import TrainingError
-from autocl.learner.fast import Learner
+from autocl.learner import Learner, LearnerState
 from autocl.learner.find import find_learner
-from autocl.learner.state import LearnerState
 from autocl.training import checkpoint, parallel
 from autocl.training.checkpoint import Progress
 from autocl.training.recipe import Recipe
@@ -32,20 +31,35 @@ class Run:
     """State that this rank's streams of the next batch start from; None: the initial one."""
 
 
-def prepare(recipe: Recipe, folder: Path, ranks: parallel.Ranks, *, resume: bool = False) -> Run:
-    """Load data, build the learner and its optimiser: from a checkpoint, from `init_from` or from scratch."""
+def prepare(
+    recipe: Recipe,
+    folder: Path,
+    ranks: parallel.Ranks,
+    *,
+    resume: bool = False,
+    start: Path | None = None,
+) -> Run:
+    """Load data, build the learner and its optimiser.
+
+    Args:
+        recipe: of one stage.
+        folder: where its checkpoint is.
+        ranks: this process and its peers.
+        resume: go on from the checkpoint, if there is one.
+        start: the learner of the stage before; default: that of `init_from`, or fresh weights.
+    """
     lo, hi = ranks.share(recipe.batch_size)
     resume = resume and (folder / checkpoint.FILE_NAME).exists()
     torch.manual_seed(recipe.seed)
     train_sampler, val_sampler = samplers(recipe)
     learner = Learner(recipe.learner)
-    if recipe.init_from and not resume:
-        learner = _finetuned(recipe)
+    source = start or recipe.init_from
+    if source and not resume:
+        learner = _finetuned(recipe, source)
     learner = learner.to(ranks.device).train()
-    if recipe.compile_encoder:
-        learner.encoder.compile()
     o = recipe.optimiser
-    optimiser = torch.optim.Adam(learner.parameters(), lr=o.lr, betas=o.betas, eps=o.eps)
+    trained = [p for p in learner.parameters() if p.requires_grad]
+    optimiser = torch.optim.Adam(trained, lr=o.lr, betas=o.betas, eps=o.eps)
     run = Run(
         recipe=recipe, folder=folder, ranks=ranks, learner=learner, optimiser=optimiser,
         train=train_sampler, val=val_sampler, progress=Progress(),
@@ -62,22 +76,27 @@ def prepare(recipe: Recipe, folder: Path, ranks: parallel.Ranks, *, resume: bool
     return run
 
 
-def _finetuned(recipe: Recipe) -> Learner:
-    """The learner of `init_from`, with as many classes as the recipe asks for.
+def _finetuned(recipe: Recipe, source: Path | str) -> Learner:
+    """A learner that was trained before, with as many classes as the recipe asks for.
 
     What it lacks of a read-out starts fresh, so that the paper's learners can be finetuned with ours.
     """
-    learner = find_learner(recipe.init_from)
+    learner = find_learner(source)
+    if type(learner.config) is not type(recipe.learner):
+        raise TrainingError(
+            f"{source} is a learner of another kind ({type(learner.config).__name__}) than recipe "
+            f"{recipe.name} trains ({type(recipe.learner).__name__})"
+        )
     if learner.config.n_classes != recipe.learner.n_classes:
         learner = learner.with_classes(recipe.learner.n_classes)
     # What does not change the weights' shapes is the recipe's to say; the rest must agree.
     fresh = Learner(recipe.learner)
-    weights = learner.state_dict()
+    weights = learner.weights()
     if learner.readout is None:
-        weights = {**fresh.state_dict(), **weights}
+        weights = {**fresh.weights(), **weights}
     try:
-        fresh.load_state_dict(weights)
+        fresh.load_weights(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[1].strip()
-        raise TrainingError(f"{recipe.init_from} does not fit recipe {recipe.name}: {reason}") from error
+        raise TrainingError(f"{source} does not fit recipe {recipe.name}: {reason}") from error
     return fresh

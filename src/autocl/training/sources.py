@@ -4,14 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from autocl.data import ImageSet, from_folder, load
-from autocl.data.catalog import CATALOG
-from autocl.data.requirements import assert_disjoint
+from autocl.data.catalog import CATALOG, describe
+from autocl.data.imageset import assert_disjoint
 from autocl.data.sampler import StreamSampler
-from autocl.data.stream_config import RandomShapes, StreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.training.recipe import Recipe, Source
 
-HELD_OUT = 20
-"""Classes of Tiny-ImageNet kept from training: it has no validation classes of its own."""
 HELD_OUT_PART = 5
 """One class in so many of a user's own folder is kept from training: the last ones by name."""
 VALIDATION_SEED = 0
@@ -28,8 +26,8 @@ def load_sets(source: Source, *, size: int, channels: int) -> tuple[ImageSet, Im
     if source.name not in CATALOG and Path(source.name).is_dir():
         whole = from_folder(source.name, size=size, channels=channels)
         train, val = _cut(whole, max(1, whole.n_classes // HELD_OUT_PART))
-    elif source.name == "tiny_imagenet":
-        train, val = _cut(load(source.name, "train", size=size, **source.options("train")), HELD_OUT)
+    elif held_out := describe(source.name).held_out:
+        train, val = _cut(load(source.name, "train", size=size, **source.options("train")), held_out)
     else:
         train = load(source.name, "train", size=size, **source.options("train"))
         val = load(source.name, "val", size=size, **source.options("val"))
@@ -53,13 +51,15 @@ def samplers(recipe: Recipe) -> tuple[StreamSampler, StreamSampler]:
     )
 
 
-def _fitting(streams: StreamConfig | RandomShapes, sets: list[ImageSet]) -> StreamConfig | RandomShapes:
+def _fitting(
+    streams: StreamConfig | RandomStreamConfig, sets: list[ImageSet]
+) -> StreamConfig | RandomStreamConfig:
     """Validation streams: all shots, and no more classes than the smallest set has (mini-ImageNet: 16)."""
     fewest = min(s.n_classes for s in sets)
     fitting = replace(streams, pool_classes=min(streams.pool_classes, fewest))
-    if isinstance(fitting, RandomShapes):
+    if isinstance(fitting, RandomStreamConfig):
         return replace(fitting, n_outputs=min(fitting.n_outputs, fewest))
-    return replace(fitting, fewest_shots=None)
+    return replace(fitting, min_shots=None)
 
 
 def _cut(images: ImageSet, held_out: int) -> tuple[ImageSet, ImageSet]:

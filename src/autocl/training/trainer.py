@@ -5,7 +5,9 @@ killed and resumed continues bit for bit, on the same machine and number of thre
 """
 
 import math
+import re
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,20 +15,27 @@ import numpy as np
 import torch
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # documented, but not in __all__
 
+from autocl.config import to_dict
 from autocl.errors import TrainingError
 from autocl.files import write_json
 from autocl.matrix import TransferMatrix
 from autocl.objective import Outcome
 from autocl.training import checkpoint, parallel, validation
+from autocl.training import folder as folders
 from autocl.training import recipe as recipes
 from autocl.training.interrupt import InterruptedRunError, signals
 from autocl.training.log import RunLog, note, terms
+from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Recipe, provenance
 from autocl.training.run import Run, prepare
-from autocl.training.schedule import learning_rate
-from autocl.training.step import TrainingStep
 
 BEST = "best.safetensors"
+MAY_CHANGE = re.compile(r"(stages\.\d+\.)?optimiser\.(lr|clip)")
+"""What a run may be resumed with another value of: the remedies against divergence."""
+
+
+class DivergedError(TrainingError):
+    """A loss, gradient or linear system stopped making sense."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +60,15 @@ def train(
     device: str = "auto",
     save_every: float = 120.0,
 ) -> Path:
-    """Meta-train a learner.
+    """Meta-train a learner, stage by stage.
 
     Args:
         recipe: what to do.
-        folder: where recipe.json, log.jsonl, last.safetensors and best.safetensors go. To resume a run of
+        folder: where recipe.json, data.json, log.jsonl, last.safetensors, good.safetensors and
+            best.safetensors go; those of earlier stages to stage1, stage2, … in it. To resume a run of
             several machines, all of them must see it.
         resume: continue the run in that folder; one that was killed before its first checkpoint starts anew.
+            optimiser.lr and optimiser.clip may differ from those it was started with.
         device: "auto", "cpu" or "cuda".
         save_every: seconds between checkpoints; one is also written at every validation and at the end.
 
@@ -65,37 +76,79 @@ def train(
         The file of the best learner by validation.
 
     Raises:
-        TrainingError: when the run cannot start or go on. The last checkpoint stands.
-        InterruptedRunError: after SIGINT or SIGTERM, when the checkpoint is written.
+        TrainingError: when the run cannot start or go on. The last good checkpoint stands.
+        InterruptedRunError: after SIGINT, SIGTERM or SIGHUP, when the checkpoint is written.
     """
     folder = Path(folder)
+    if recipe.finetune and not (recipe.init_from or recipe.stages):
+        raise TrainingError(
+            f"recipe {recipe.name} finetunes a learner and was given none: name one with --init-from, from "
+            "the zoo or the path of a run"
+        )
+    changed: dict[str, str] = {}
     if resume:
-        if differ := recipes.differences(recipe, recipes.read_recipe(folder)):
-            raise TrainingError(f"{folder} was started with another recipe ({'; '.join(differ)})")
-    elif (folder / checkpoint.FILE_NAME).exists():
+        changed = recipes.differences(recipe, recipes.read_recipe(folder))
+        if other := [f"{n}: {text}" for n, text in changed.items() if not MAY_CHANGE.fullmatch(n)]:
+            raise TrainingError(f"{folder} was started with another recipe ({'; '.join(other)})")
+    elif any(folder.glob(f"stage*/{checkpoint.FILE_NAME}")) or (folder / checkpoint.FILE_NAME).exists():
         raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
-    with parallel.ranks(device) as ranks:
-        run = prepare(recipe, folder, ranks, resume=resume)
-        if ranks.first:
-            size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
-            checkpoint.check_space(folder, 3 * size)  # weights and Adam's two moments
-            write_json(folder / recipes.FILE_NAME, recipes.recipe_to_dict(recipe))
-        at, place = run.progress, folder if ranks.first else None
-        with (
-            RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
-            signals() as received,
-        ):
-            try:
-                _loop(run, log, received, save_every)
-            except RuntimeError as error:
-                if ranks.world == 1:
-                    raise
-                _rescue(run, log)
-                raise TrainingError(
-                    f"rank {ranks.rank} of {ranks.world} cannot go on at step {run.progress.step}, most "
-                    f"likely because another one died: {error}. Continue with --resume"
-                ) from error
-        return folder / BEST
+    stages = recipe.all_stages
+    with parallel.ranks(device) as ranks, folders.locked(folder) if ranks.first else nullcontext():
+        start: Path | None = None
+        for number, stage in enumerate(stages, 1):
+            place = folder if number == len(stages) else folder / f"stage{number}"
+            if not (resume and _finished(place)):
+                run = prepare(stage, place, ranks, resume=resume, start=start)
+                if ranks.first:
+                    _begin(run, {place: stage, folder: recipe}, resume=resume)
+                _train_stage(run, changed, save_every=save_every)
+            start = place / BEST
+    return folder / BEST
+
+
+def _finished(folder: Path) -> bool:
+    there = (folder / checkpoint.FILE_NAME).exists()
+    return there and checkpoint.read_progress(folder).finished
+
+
+def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
+    """Check what can be checked before the first step, then write down what the run is."""
+    size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
+    # Weights and Adam's two moments: two checkpoints, and one that is being written.
+    folders.check_space(run.folder, 3 * 3 * size)
+    folders.check_data(run.folder, [*run.train.sets, *run.val.sets], resume=resume)
+    for place, recipe in records.items():
+        write_json(place / recipes.FILE_NAME, to_dict(recipe))
+
+
+def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> None:
+    recipe, folder, ranks = run.recipe, run.folder, run.ranks
+    at, place = run.progress, folder if ranks.first else None
+    with (
+        RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
+        signals() as received,
+    ):
+        if changed:
+            log.record(at.step, {"resumed with": changed})
+        try:
+            _loop(run, log, received, save_every)
+        except DivergedError as error:
+            step = checkpoint.go_back(folder) if ranks.first else None
+            where = (
+                "no good checkpoint was written yet" if step is None else f"the run is back at step {step}"
+            )
+            raise TrainingError(
+                f"{error} at step {run.progress.step} (seed {recipe.seed}); {where}. Continue with --resume "
+                f"and a lower --optimiser.lr (now {recipe.optimiser.lr}), or with --optimiser.clip 1"
+            ) from error
+        except RuntimeError as error:
+            if ranks.world == 1:
+                raise
+            _rescue(run, log)
+            raise TrainingError(
+                f"rank {ranks.rank} of {ranks.world} cannot go on at step {run.progress.step}, most "
+                f"likely because another one died: {error}. Continue with --resume"
+            ) from error
 
 
 def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None:
@@ -104,9 +157,8 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
     module = ranks.wrap(TrainingStep(run.learner, recipe), some_unused=recipe.carry_state > 0)
     # A long run need not log each of its hundred thousands of steps.
     log_stride = max(1, recipe.steps // 20_000)
-    if progress.step == 0:
-        _validate(run, log)
-        _save(run, log)
+    if progress.step == 0 and progress.validated < 0:
+        _save(run, log, score=_validate(run, log))
     saved = began = time.monotonic()
     while progress.step < recipe.steps and not _stale(run):
         step = progress.step
@@ -119,28 +171,30 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
             log.record(step, _values(run, result))
         speed = progress.step * recipe.batch_size * recipe.optimiser.accumulate / max(progress.seconds, 1e-9)
         log.show(progress.step, note(result.loss, result.outcome, speed))
-        if validated := progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
-            _validate(run, log)
+        score = None
+        if progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
+            score = _validate(run, log)
         stop, due = ranks.agree(received[0] if received else 0, int(now - saved > save_every))
-        if validated or stop or due:
-            _save(run, log)
+        if score is not None or stop or due:
+            _save(run, log, score=score)
             saved = began = time.monotonic()
         if stop:
             raise InterruptedRunError(stop, run.folder)
     if progress.step < recipe.steps:
         log.say(f"stopped early: no better validation for {progress.stale} times")
+    progress.finished = True
+    _save(run, log)
 
 
 def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     """One step of the optimiser. Nothing of the run changes unless loss and gradient are finite."""
     recipe, ranks = run.recipe, run.ranks
     torch.manual_seed(_dropout_seed(recipe.seed, step, ranks.rank))
-    rate = learning_rate(recipe.optimiser, step, steps=recipe.steps, width=recipe.learner.model_width)
+    rate = recipe.optimiser.rate(step, steps=recipe.steps, width=run.learner.width)
     for group in run.optimiser.param_groups:
         group["lr"] = rate
     run.optimiser.zero_grad(set_to_none=True)
     lo, hi = ranks.share(recipe.batch_size)
-    weight = recipe.prototype_weight(step)
     parts = recipe.optimiser.accumulate
     carried, total = run.carried, torch.zeros((), device=ranks.device)
     for part in range(parts):
@@ -150,9 +204,9 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
         if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
             carried = None
         try:
-            loss, outcome = module(images.to(ranks.device), batch, carried, weight)
+            loss, outcome = module(images.to(ranks.device), batch, carried)
         except LinAlgError as error:  # a ridge read-out whose system lost its rank
-            raise _diverged(run, str(error)) from error
+            raise DivergedError(str(error)) from error
         (loss / parts).backward()
         total += loss.detach() / parts
         carried = outcome.state.detach() if recipe.carry_state else None
@@ -161,11 +215,11 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     outcome = replace(
         outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), first=first
     )
-    weights = list(run.learner.parameters())
+    weights = [p for p in run.learner.parameters() if p.requires_grad]
     norm = torch.nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
     for name, value in (("loss", total), ("norm of the gradient", norm)):
         if not math.isfinite(value):
-            raise _diverged(run, f"the {name} became {float(value)}")
+            raise DivergedError(f"the {name} became {float(value)}")
     if recipe.optimiser.clip:
         torch.nn.utils.clip_grads_with_norm_(weights, recipe.optimiser.clip, norm)
     run.optimiser.step()
@@ -173,36 +227,34 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     return StepResult(loss=float(total), gradient=float(norm), rate=rate, outcome=outcome)
 
 
-def _diverged(run: Run, what: str) -> TrainingError:
-    return TrainingError(
-        f"{what} at step {run.progress.step} (seed {run.recipe.seed}); the last good checkpoint is "
-        f"{run.folder / checkpoint.FILE_NAME}. Lower optimiser.lr or set optimiser.clip"
-    )
-
-
 def _dropout_seed(seed: int, step: int, rank: int) -> int:
     return int(np.random.SeedSequence((seed, step, rank, 2)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def _stale(run: Run) -> bool:
-    """Whether validation has not improved for as long as the recipe has patience."""
+    """Whether early stopping is due."""
     return 0 < run.recipe.validation.patience <= run.progress.stale
 
 
-def _validate(run: Run, log: RunLog) -> None:
-    """Score the learner on the first rank; keep it if it is the best so far."""
-    if run.ranks.first:
-        _score(run, log)
+def _validate(run: Run, log: RunLog) -> float:
+    """Score the learner on the first rank and keep it if it is the best so far; the score (elsewhere 0)."""
+    score = _score(run, log) if run.ranks.first else 0.0
     (run.progress.stale,) = run.ranks.agree(run.progress.stale if run.ranks.first else 0)
+    run.progress.validated = run.progress.step
+    return score
 
 
-def _score(run: Run, log: RunLog) -> None:
+def _score(run: Run, log: RunLog) -> float:
     how, rule, progress = run.recipe.validation, run.recipe.rule, run.progress
     run.learner.eval()
-    if how.split:
-        matrices = validation.validate_split(run.learner, how.split, run.recipe)
-    else:
-        matrices = validation.validate_streams(run.learner, run.val, how.batches, one_order=rule == "paper")
+    try:
+        if how.split:
+            matrices = validation.validate_split(run.learner, how.split, run.recipe)
+        else:
+            one_order = rule == "paper"
+            matrices = validation.validate_streams(run.learner, run.val, how.batches, one_order=one_order)
+    except LinAlgError as error:  # a ridge read-out whose system lost its rank
+        raise DivergedError(str(error)) from error
     run.learner.train()
     value = sum(validation.score(m, rule) for m in matrices) / len(matrices)
     progress.stale += 1
@@ -220,13 +272,14 @@ def _score(run: Run, log: RunLog) -> None:
         f"step {progress.step}: validation {100 * value:.2f} % "
         f"(best {100 * progress.best_score:.2f} % at step {progress.best_step})"
     )
+    return value
 
 
-def _save(run: Run, log: RunLog) -> None:
+def _save(run: Run, log: RunLog, *, score: float | None = None) -> None:
     carried = None if run.carried is None else run.ranks.gather(run.carried)
     if run.ranks.first:
         run.progress.log_bytes = log.length
-        checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, carried)
+        checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, carried, score=score)
 
 
 def _rescue(run: Run, log: RunLog) -> None:

@@ -5,7 +5,7 @@ import torch
 from autocl.data import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
-from autocl.learner.fast import Learner
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.passage import run_streams
@@ -33,7 +33,7 @@ def validate_streams(
         one_order: only streams in which the image sets come in the sampler's order, as the authors validate;
             else all orders take their turn.
     """
-    device = next(learner.parameters()).device
+    device = learner.device
     # Orders alternate or rotate with the step: a stride of one round meets the first order only.
     stride = len(sampler.sets) if one_order else 1
     matrices = []

@@ -5,8 +5,8 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from autocl.errors import InputError
-from autocl.learner.fast import Learner
+from autocl.learner.base import Learner
+from autocl.names import resolve
 
 __all__ = ["card", "file", "load", "names"]
 
@@ -46,10 +46,5 @@ def _folder() -> Traversable:
 
 
 def _file(name: str, suffix: str) -> Traversable:
-    if name not in names():
-        shipped = ", ".join(names()) or "none in this checkout"
-        raise InputError(
-            f"the zoo has no learner {name!r}; there are: {shipped}. A learner of your own is a path "
-            f"(./{name}/best{SUFFIX}) or a Learner"
-        )
-    return _folder() / (name + suffix)
+    own = f"; a learner of your own is a path (./{name}/best{SUFFIX}) or a Learner"
+    return _folder() / (resolve(name, names(), "learner", hint=own) + suffix)

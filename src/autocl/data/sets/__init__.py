@@ -1,1 +1,1 @@
-"""One file per family of sets: what it is, where it lies, which reader opens it."""
+"""One file per image set, or per family made from the same files; `autocl.data.catalog` finds them all."""

@@ -1,17 +1,34 @@
-"""CIFAR-10, CIFAR-100, and FC100, which splits CIFAR-100 by super-class."""
+"""CIFAR-10, CIFAR-100, and FC100, which splits CIFAR-100 by super-class; 32×32 colour photographs."""
 
-from collections.abc import Callable, Mapping
+import io
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from autocl.data.description import DataFile, Form, SetInfo
-from autocl.data.readers.block import Raw
-from autocl.data.readers.cifar import read_cifar, read_cifar100_part
-from autocl.data.readers.strips import read_ordered_strips
+import numpy as np
+import numpy.typing as npt
+
+from autocl.data.archives import (
+    Block,
+    Raw,
+    cut_strip,
+    damaged,
+    extract,
+    open_zip,
+    read_npz,
+    reading,
+    zip_member,
+)
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
 
 _URL = "https://www.cs.toronto.edu/~kriz/"
 _CITATION = "Krizhevsky: Learning multiple layers of features from tiny images. Technical report (2009)."
 _LICENCE = "none stated; free for research by common use"
+_PIXELS = 3 * 32 * 32
+_BLOCK = 1000
+_TOTAL = 1 << 28
+"""Bytes of 60,000 images, 184 MB in a tar, and some to spare."""
 
 CIFAR10_CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
@@ -60,133 +77,230 @@ def _fc100_labels(split: str) -> tuple[int, ...]:
     return tuple(label for label, name in enumerate(CIFAR100_CLASSES) if name in fine)
 
 
-def _archive(name: str, md5: str) -> tuple[DataFile]:
-    return (DataFile(name=name, md5=md5, urls=(_URL + name,)),)
+def _read_binary(
+    path: Path, parts: tuple[str, ...], names: tuple[str, ...], keep: tuple[int, ...] | None = None
+) -> Raw:
+    """The official binary archives, in the order of `parts`.
+
+    Args:
+        path: cifar-10-binary.tar.gz or cifar-100-binary.tar.gz.
+        parts: members to read, e.g. ("data_batch_1.bin", …). Their records are one label byte (CIFAR-100: a
+            coarse one before it) and 3,072 pixels.
+        names: of all (fine) labels.
+        keep: read only these labels, which become classes 0, 1, … in this order.
+    """
+    kind = "CIFAR's binary archive"
+    chosen = tuple(range(len(names))) if keep is None else keep
+    class_of = np.full(256, -1, np.int64)
+    class_of[list(chosen)] = np.arange(len(chosen))
+    record = _PIXELS + (2 if len(names) > 10 else 1)
+
+    def blocks() -> Iterator[Block]:
+        with reading(path, kind), tempfile.TemporaryDirectory() as folder:
+            files = extract(path, parts, Path(folder), total=_TOTAL)
+            for part in parts:
+                size = files[part].stat().st_size
+                if size == 0 or size % record:
+                    raise damaged(path, kind, f"{size} bytes of {part} are no whole number of records")
+                for at in range(0, size, _BLOCK * record):
+                    flat: npt.NDArray[np.uint8]
+                    flat = np.fromfile(files[part], np.uint8, _BLOCK * record, offset=at)
+                    rows = flat.reshape(-1, record)
+                    labels = rows[:, -_PIXELS - 1]
+                    if labels.max() >= len(names):
+                        raise damaged(path, kind, f"{part} holds labels beyond {len(names)} classes")
+                    classes = class_of[labels]
+                    images = rows[:, -_PIXELS:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+                    yield images[classes >= 0], classes[classes >= 0]
+
+    return Raw(classes=tuple(names[label] for label in chosen), blocks=blocks())
 
 
-def _reader(
-    members: Mapping[str, tuple[str, ...]], names: tuple[str, ...]
-) -> Callable[[Mapping[str, Path], str, Mapping[str, Any]], Raw]:
-    def read(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
-        return read_cifar(next(iter(files.values())), members[split], names)
-
-    return read
+def _read_cifar10(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    train = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
+    parts = train if split == "train" else ("test_batch.bin",)
+    return _read_binary(next(iter(files.values())), parts, CIFAR10_CLASSES)
 
 
-def _fc100_reader(*members: str) -> Callable[[Mapping[str, Path], str, Mapping[str, Any]], Raw]:
-    def read(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
-        # FC100 has 600 images a class: those of CIFAR-100's train and test sets together.
-        archive = next(iter(files.values()))
-        return read_cifar(archive, members, CIFAR100_CLASSES, keep=_fc100_labels(split))
-
-    return read
+def _read_cifar100(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    return _read_binary(next(iter(files.values())), (f"{split}.bin",), CIFAR100_CLASSES)
 
 
-def _read_strips(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
-    return read_ordered_strips(next(iter(files.values())), split, CIFAR10_CLASSES)
+def _read_fc100(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    # FC100 has 600 images a class: those of CIFAR-100's train and test sets together.
+    parts = ("train.bin", "test.bin")
+    return _read_binary(next(iter(files.values())), parts, CIFAR100_CLASSES, keep=_fc100_labels(split))
 
 
-def _read_part(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
-    return read_cifar100_part(next(iter(files.values())), split, CIFAR100_CLASSES)
+def _read_cifar10_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    """`{split}/NNN.webp` in file order, and `{split}/labels.npy`."""
+    kind, path = "CIFAR-10 packed as strips", next(iter(files.values()))
+
+    def blocks() -> Iterator[Block]:
+        with reading(path, kind), open_zip(path) as archive:
+            labels = np.load(io.BytesIO(zip_member(archive, f"{split}/labels.npy")), allow_pickle=False)
+            strips = sorted(m for m in archive.namelist() if m.startswith(f"{split}/") and m.endswith("webp"))
+            known = labels.max(initial=0) < len(CIFAR10_CLASSES)
+            if labels.ndim != 1 or not strips or len(labels) % len(strips) or not known:
+                raise damaged(path, kind, f"{labels.shape} labels do not match {len(strips)} strips")
+            per_strip = len(labels) // len(strips)
+            for number, member in enumerate(strips):
+                part = labels[number * per_strip : (number + 1) * per_strip]
+                yield cut_strip(zip_member(archive, member), per_strip), part.astype(np.int64)
+
+    return Raw(classes=CIFAR10_CLASSES, blocks=blocks())
 
 
-_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
-_CIFAR100_PYTHON = _archive("cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85")
-_CIFAR100_BINARY = _archive("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8")
+def _read_class_strips(path: Path, parts: tuple[str, ...], classes: tuple[str, ...]) -> Raw:
+    """CIFAR-100 as `{part}/{class}.jpg`, and `meta.json` with the file names of each strip.
 
-CIFAR10 = SetInfo(
-    name="cifar10",
-    title="CIFAR-10",
-    splits=("train", "test"),
-    forms=(
-        Form(
-            title="official python archive",
-            files=_archive("cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),
-            read=_reader({"train": _BATCHES, "test": ("test_batch",)}, CIFAR10_CLASSES),
-        ),
-        Form(
-            title="official binary archive",
-            files=_archive("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),
-            read=_reader(
-                {"train": tuple(f"{name}.bin" for name in _BATCHES), "test": ("test_batch.bin",)},
-                CIFAR10_CLASSES,
-            ),
-        ),
-        Form(
-            title="packed strips",
-            files=(
-                DataFile(
-                    name="cifar10_webp.zip",
-                    sha256="6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c",
-                ),
-            ),
-            read=_read_strips,
-            notes="the training split has only the first 20,000 of CIFAR-10's 50,000 training images",
-        ),
+    Args:
+        path: the zip.
+        parts: "train", "test" or both; a class has the images of all of them, in this order.
+        classes: those to read; they become classes 0, 1, …
+    """
+    kind = "CIFAR-100 packed as strips"
+
+    def blocks() -> Iterator[Block]:
+        with reading(path, kind), open_zip(path) as archive:
+            files = json.loads(zip_member(archive, "meta.json"))["files"]
+            for part in parts:
+                for label, name in enumerate(classes):
+                    count = len(files[f"{part}/{name}"])
+                    strip = cut_strip(zip_member(archive, f"{part}/{name}.jpg"), count)
+                    yield strip, np.full(count, label, np.int64)
+
+    return Raw(classes=classes, blocks=blocks())
+
+
+def _read_cifar100_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    return _read_class_strips(next(iter(files.values())), (split,), CIFAR100_CLASSES)
+
+
+def _read_fc100_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    classes = tuple(CIFAR100_CLASSES[label] for label in _fc100_labels(split))
+    return _read_class_strips(next(iter(files.values())), ("train", "test"), classes)
+
+
+def _read_cifar100_part(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    """`x` [n, 32, 32, 3], `fine` [n], `official_train` [n]."""
+    kind, path = "a part of CIFAR-100 as npz", next(iter(files.values()))
+
+    def blocks() -> Iterator[Block]:
+        with reading(path, kind):
+            images, labels, train = read_npz(path, "x", "fine", "official_train", total=_TOTAL)
+            if images.dtype != np.uint8 or images.shape != (*labels.shape, 32, 32, 3):
+                raise damaged(path, kind, f"{len(labels)} labels for {images.dtype} {list(images.shape)}")
+            if train.shape != labels.shape or labels.max() >= len(CIFAR100_CLASSES):
+                raise damaged(path, kind, f"labels up to {labels.max()}, {list(train.shape)} splits")
+            chosen = train == (split == "train")
+            yield images[chosen], labels[chosen].astype(np.int64)
+
+    return Raw(classes=CIFAR100_CLASSES, blocks=blocks())
+
+
+_CIFAR10_BINARY = (
+    DataFile(
+        name="cifar-10-binary.tar.gz",
+        md5="c32a1d4ab5d03f1284b67883e8d87530",
+        urls=(_URL + "cifar-10-binary.tar.gz",),
     ),
-    channels=3,
-    mean=(0.4914, 0.4822, 0.4465),
-    std=(0.247, 0.243, 0.261),
-    licence=_LICENCE,
-    citation=_CITATION,
+)
+_CIFAR100_BINARY = (
+    DataFile(
+        name="cifar-100-binary.tar.gz",
+        md5="03b5dce01913d631647c71ecec9e9cb8",
+        urls=(_URL + "cifar-100-binary.tar.gz",),
+    ),
+)
+_CIFAR100_STRIPS = (
+    DataFile(
+        name="cifar100_jpeg.zip",
+        sha256="0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6",
+    ),
+)
+_JPEG_NOTE = "the images went through JPEG (quality 96), so pixels differ a little from CIFAR-100's own"
+
+register(
+    SetInfo(
+        name="cifar10",
+        title="CIFAR-10",
+        splits=("train", "test"),
+        layouts=(
+            FileLayout(title="official binary archive", files=_CIFAR10_BINARY, read=_read_cifar10),
+            FileLayout(
+                title="packed strips",
+                files=(
+                    DataFile(
+                        name="cifar10_webp.zip",
+                        sha256="6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c",
+                    ),
+                ),
+                read=_read_cifar10_strips,
+                notes="the training split has only the first 20,000 of CIFAR-10's 50,000 training images",
+            ),
+        ),
+        channels=3,
+        mean=(0.4914, 0.4822, 0.4465),
+        std=(0.247, 0.243, 0.261),
+        test_images=10_000,
+        licence=_LICENCE,
+        citation=_CITATION,
+    )
 )
 
-CIFAR100 = SetInfo(
-    name="cifar100",
-    title="CIFAR-100",
-    splits=("train", "test"),
-    forms=(
-        Form(
-            title="official python archive",
-            files=_CIFAR100_PYTHON,
-            read=_reader({"train": ("train",), "test": ("test",)}, CIFAR100_CLASSES),
-        ),
-        Form(
-            title="official binary archive",
-            files=_CIFAR100_BINARY,
-            read=_reader({"train": ("train.bin",), "test": ("test.bin",)}, CIFAR100_CLASSES),
-        ),
-        Form(
-            title="part as npz",
-            files=(
-                DataFile(
-                    name="cifar100_subset.npz",
-                    sha256="ce8349ea3c3c408b93461a61bfe2a29dff979209804269c2d041a90cd9499b32",
-                ),
+_CIFAR100 = register(
+    SetInfo(
+        name="cifar100",
+        title="CIFAR-100",
+        splits=("train", "test"),
+        layouts=(
+            FileLayout(title="official binary archive", files=_CIFAR100_BINARY, read=_read_cifar100),
+            FileLayout(
+                title="packed strips", files=_CIFAR100_STRIPS, read=_read_cifar100_strips, notes=_JPEG_NOTE
             ),
-            read=_read_part,
-            notes="only 2,033 of CIFAR-100's 60,000 images, 11 to 33 of each class",
+            FileLayout(
+                title="part as npz",
+                files=(
+                    DataFile(
+                        name="cifar100_subset.npz",
+                        sha256="ce8349ea3c3c408b93461a61bfe2a29dff979209804269c2d041a90cd9499b32",
+                    ),
+                ),
+                read=_read_cifar100_part,
+                notes="only 2,033 of CIFAR-100's 60,000 images, 11 to 33 of each class",
+            ),
         ),
-    ),
-    channels=3,
-    mean=(0.507, 0.487, 0.441),
-    std=(0.267, 0.256, 0.276),
-    folders=("cifar100", "cifar100_subset"),
-    licence=_LICENCE,
-    citation=_CITATION,
+        channels=3,
+        mean=(0.507, 0.487, 0.441),
+        std=(0.267, 0.256, 0.276),
+        test_images=10_000,
+        folders=("cifar100", "cifar100_subset"),
+        licence=_LICENCE,
+        citation=_CITATION,
+    )
 )
 
-FC100 = SetInfo(
-    name="fc100",
-    title="FC100",
-    splits=("train", "val", "test"),
-    forms=(
-        Form(
-            title="CIFAR-100's official python archive",
-            files=_CIFAR100_PYTHON,
-            read=_fc100_reader("train", "test"),
+register(
+    SetInfo(
+        name="fc100",
+        title="FC100",
+        splits=("train", "val", "test"),
+        layouts=(
+            FileLayout(title="CIFAR-100's official binary archive", files=_CIFAR100_BINARY, read=_read_fc100),
+            FileLayout(
+                title="CIFAR-100's packed strips",
+                files=_CIFAR100_STRIPS,
+                read=_read_fc100_strips,
+                notes=_JPEG_NOTE,
+            ),
         ),
-        Form(
-            title="CIFAR-100's official binary archive",
-            files=_CIFAR100_BINARY,
-            read=_fc100_reader("train.bin", "test.bin"),
-        ),
-    ),
-    channels=3,
-    mean=CIFAR100.mean,
-    std=CIFAR100.std,
-    folders=("cifar100",),
-    licence=_LICENCE,
-    citation="Oreshkin, Rodríguez López, Lacoste: TADAM: task dependent adaptive metric for improved "
-    "few-shot learning. NeurIPS (2018). Images: " + _CITATION,
+        channels=3,
+        mean=_CIFAR100.mean,
+        std=_CIFAR100.std,
+        folders=("cifar100",),
+        licence=_LICENCE,
+        citation="Oreshkin, Rodríguez López, Lacoste: TADAM: task dependent adaptive metric for improved "
+        "few-shot learning. NeurIPS (2018). Images: " + _CITATION,
+    )
 )

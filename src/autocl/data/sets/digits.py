@@ -1,20 +1,19 @@
 """The handwritten digits that come with scikit-learn: 1,797 of 8×8 pixels, no download."""
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from autocl.data.description import SetInfo
-from autocl.data.readers.block import Block, Raw, hold_out
+from autocl.data.archives import Block, Raw, hold_out
+from autocl.data.catalog import Options, SetInfo, register
 
 _BLOCK = 64
 
 
-def _make(split: str, size: int, options: Mapping[str, Any]) -> Raw:
+def _make(split: str, size: int, options: Options) -> Raw:
     return hold_out(Raw(classes=tuple("0123456789"), blocks=_blocks()), split)
 
 
@@ -29,16 +28,18 @@ def _blocks() -> Iterator[Block]:
             yield grays[values[:, :64]].reshape(-1, 8, 8), values[:, 64].astype(np.int64)
 
 
-DIGITS = SetInfo(
-    name="digits",
-    title="scikit-learn's digits",
-    splits=("train", "test"),
-    make=_make,
-    channels=1,
-    # Of the training part at 32×32.
-    mean=(0.3061,),
-    std=(0.3239,),
-    licence="CC BY 4.0",
-    citation="Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI machine learning repository "
-    "(1998).",
+register(
+    SetInfo(
+        name="digits",
+        title="scikit-learn's digits",
+        splits=("train", "test"),
+        make=_make,
+        channels=1,
+        # Of the training part at 32×32.
+        mean=(0.3061,),
+        std=(0.3239,),
+        licence="CC BY 4.0",
+        citation="Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI machine learning "
+        "repository (1998).",
+    )
 )

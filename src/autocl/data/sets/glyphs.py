@@ -1,13 +1,12 @@
 """Drawn glyphs as an image set: as many classes and drawings as asked for, no download."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from autocl.data.description import SetInfo
+from autocl.data.archives import Block, Raw
+from autocl.data.catalog import Options, SetInfo, register
 from autocl.data.glyphs import draw_glyphs
-from autocl.data.readers.block import Block, Raw
 from autocl.errors import InputError
 
 _FIRST = {"train": 0, "val": 1 << 32, "test": 2 << 32}
@@ -15,7 +14,7 @@ _FIRST = {"train": 0, "val": 1 << 32, "test": 2 << 32}
 _BLOCK = 64
 
 
-def _make(split: str, size: int, options: Mapping[str, Any]) -> Raw:
+def _make(split: str, size: int, options: Options) -> Raw:
     classes, examples, seed = (int(options[name]) for name in ("classes", "examples", "seed"))
     for name in ("classes", "examples"):
         if options[name] < 1:
@@ -33,16 +32,24 @@ def _make(split: str, size: int, options: Mapping[str, Any]) -> Raw:
     return Raw(classes=names, blocks=blocks())
 
 
-GLYPHS = SetInfo(
-    name="glyphs",
-    title="drawn glyphs",
-    splits=tuple(_FIRST),
-    make=_make,
-    channels=1,
-    # Of 1,000 classes × 20 drawings at 32×32, seed 0.
-    mean=(0.1016,),
-    std=(0.2754,),
-    options={"classes": 1000, "examples": 20, "seed": 0},
-    licence="MIT",
-    citation="autocl",
+def _for_validation(training: Options) -> Options:
+    """A tenth of the training classes."""
+    return {**training, "classes": max(100, training["classes"] // 10)}
+
+
+register(
+    SetInfo(
+        name="glyphs",
+        title="drawn glyphs",
+        splits=tuple(_FIRST),
+        make=_make,
+        channels=1,
+        # Of 1,000 classes × 20 drawings at 32×32, seed 0.
+        mean=(0.1016,),
+        std=(0.2754,),
+        options={"classes": 1000, "examples": 20, "seed": 0},
+        validation_options=_for_validation,
+        licence="MIT",
+        citation="autocl",
+    )
 )

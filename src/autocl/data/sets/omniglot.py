@@ -1,55 +1,110 @@
-"""Omniglot: 1,623 characters of 50 alphabets, each drawn by 20 people."""
+"""Omniglot: 1,623 characters of 50 alphabets, each drawn by 20 people; 105×105 pixels of one bit."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from autocl.data.description import DataFile, Form, SetInfo
-from autocl.data.readers.block import Raw
-from autocl.data.readers.omniglot import read_omniglot
+import numpy as np
+
+from autocl.data.archives import Block, Raw, damaged, open_zip, picture, reading, zip_member, zip_members
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+
+VALIDATION_ALPHABETS = frozenset({"Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)"})
+"""The split of Vinyals et al. holds out five background alphabets for validation (172 characters), …"""
+FIRST_TEST_CHARACTER = 1201
+"""… and the characters numbered 1201 to 1623 for testing: the last four of Gurmukhi and every alphabet
+after it (423). All else is for training (1,028)."""
 
 _OFFICIAL = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
+_ZIPS = ("images_background.zip", "images_evaluation.zip")
+_MEMBER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d\d)/(\d{4})_(\d\d)\.png")
 
 
-def _read(files: Mapping[str, Path], split: str, options: Mapping[str, Any]) -> Raw:
-    return read_omniglot(
-        files["images_background.zip"], files["images_evaluation.zip"], split, rotations=options["rotations"]
-    )
+def split_of(alphabet: str, number: int) -> str:
+    """Which split the character belongs to.
+
+    Args:
+        alphabet: folder name, e.g. "Hebrew".
+        number: the character's number in the file names, 1 to 1623.
+    """
+    if alphabet in VALIDATION_ALPHABETS:
+        return "val"
+    return "test" if number >= FIRST_TEST_CHARACTER else "train"
 
 
-OMNIGLOT = SetInfo(
-    name="omniglot",
-    title="Omniglot",
-    splits=("train", "val", "test"),
-    forms=(
-        Form(
-            title="official zips",
-            files=(
-                DataFile(
-                    name="images_background.zip",
-                    md5="68d2efa1b9178cc56df9314c21c6e718",
-                    equivalent=("5f5a75a342d9e957897e5492346ca86c970b00b917f2bd87d8c501664989e921",),
-                    urls=(_OFFICIAL + "images_background.zip",),
+def _read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
+    """The characters of a split, inverted: strokes 255 on 0; with rotations each quarter turn is a class."""
+    turns = range(4) if options["rotations"] else range(1)
+    drawings: dict[str, list[tuple[str, str]]] = {}
+    for zip_name in _ZIPS:
+        for member in _listed(files[zip_name], split):
+            drawings.setdefault("/".join(member.split("/")[1:3]), []).append((zip_name, member))
+
+    def blocks() -> Iterator[Block]:
+        with ExitStack() as stack:
+            archives = {}
+            for zip_name in _ZIPS:
+                with reading(files[zip_name], "a zip"):
+                    archives[zip_name] = stack.enter_context(open_zip(files[zip_name]))
+            for number, (name, found) in enumerate(drawings.items()):
+                with reading(files[found[0][0]], f"Omniglot's drawings of {name}"):
+                    pixels = [255 - picture(zip_member(archives[z], member), 1) for z, member in found]
+                    upright = np.stack(pixels)
+                for turn in turns:
+                    label = number * len(turns) + turn
+                    yield np.rot90(upright, turn, axes=(1, 2)), np.full(len(upright), label, np.int64)
+
+    names = [name + (f"/rot{90 * turn:03d}" if turn else "") for name in drawings for turn in turns]
+    return Raw(classes=tuple(names), blocks=blocks())
+
+
+def _listed(path: Path, split: str) -> list[str]:
+    """The drawings of a split in one of the zips, sorted by name."""
+    kind = "Omniglot's " + path.name
+    with reading(path, kind), open_zip(path) as archive:
+        list(zip_members(archive, lambda name: False))  # compares the names with their copies
+        matches = [match for name in archive.namelist() if (match := _MEMBER.fullmatch(name)) is not None]
+    if not matches:
+        raise damaged(path, kind, "no member is like images_background/Alphabet/character01/0001_01.png")
+    return sorted(match[0] for match in matches if split_of(match[1], int(match[3])) == split)
+
+
+register(
+    SetInfo(
+        name="omniglot",
+        title="Omniglot",
+        splits=("train", "val", "test"),
+        layouts=(
+            FileLayout(
+                title="official zips",
+                files=(
+                    DataFile(
+                        name="images_background.zip",
+                        md5="68d2efa1b9178cc56df9314c21c6e718",
+                        equivalent=("5f5a75a342d9e957897e5492346ca86c970b00b917f2bd87d8c501664989e921",),
+                        urls=(_OFFICIAL + "images_background.zip",),
+                    ),
+                    DataFile(
+                        name="images_evaluation.zip",
+                        md5="6b91aef0f799c5bb55b94e3f2daec811",
+                        equivalent=("33420bfba22f65fcf98ef2e72cb5e0a85d824356188c35950262d4cf815f8f58",),
+                        urls=(_OFFICIAL + "images_evaluation.zip",),
+                    ),
                 ),
-                DataFile(
-                    name="images_evaluation.zip",
-                    md5="6b91aef0f799c5bb55b94e3f2daec811",
-                    equivalent=("33420bfba22f65fcf98ef2e72cb5e0a85d824356188c35950262d4cf815f8f58",),
-                    urls=(_OFFICIAL + "images_evaluation.zip",),
-                ),
+                read=_read,
             ),
-            read=_read,
         ),
-    ),
-    channels=1,
-    # Of the inverted training drawings at 32×32, without rotations; the authors' values, which belong to
-    # black strokes on white, put the background at −11.
-    mean=(0.0782,),
-    std=(0.2230,),
-    paper_mean=(0.922,),
-    paper_std=(0.084,),
-    options={"rotations": False},
-    licence="MIT",
-    citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program "
-    "induction. Science 350 (2015). Split: Vinyals et al., Matching Networks (2016).",
+        channels=1,
+        # Of the inverted training drawings at 32×32, without rotations; the authors' values, which belong to
+        # black strokes on white, put the background at −11.
+        mean=(0.0782,),
+        std=(0.2230,),
+        paper_mean=(0.922,),
+        paper_std=(0.084,),
+        options={"rotations": False},
+        licence="MIT",
+        citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program "
+        "induction. Science 350 (2015). Split: Vinyals et al., Matching Networks (2016).",
+    )
 )

@@ -4,14 +4,15 @@ Images are channels-last, [n, H, W, F], so that every inner loop runs over filte
 instructions. Each image is read while it is still in cache. See README.md for the equations.
 """
 
-import numba
 import numpy as np
+
+from autocl.ops.jit import njit
 
 BLOCKED = np.uint8(4)
 """Place of a pooled value that passes no gradient: dropped, or not positive. Places 0–3 name the winner."""
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def forward(first, gamma, beta, eps, dropout, seed, lo, hi, y, out, place, mean, rstd):
     """Fill out, place [n, H//2, W//2, F] and mean, rstd [n, F] for images lo..hi of y [n, H, W, F].
 
@@ -82,7 +83,7 @@ def forward(first, gamma, beta, eps, dropout, seed, lo, hi, y, out, place, mean,
                         place[i, a, b, c] = place[i, a, b, c] if kept else BLOCKED
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def backward(gamma, dropout, lo, hi, y, place, mean, rstd, dout, dgamma, dbeta):
     """Overwrite y [n, H, W, F] with its gradient for images lo..hi, and fill dgamma, dbeta [n, F]."""
     _, H, W, F = y.shape

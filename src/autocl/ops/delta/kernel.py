@@ -5,14 +5,15 @@ update, its read with the query and the next step's read with its key are one pa
 the equations.
 """
 
-import numba
 import numpy as np
+
+from autocl.ops.jit import njit
 
 # Reassociation and contraction are what vectorising a sum needs; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
 
 
-@numba.njit(nogil=True, fastmath=FAST, cache=True)
+@njit(nogil=True, fastmath=FAST)
 def forward(additive, lo, hi, q, k, v, beta, W, y, error, W_final):
     """Fill y, error [N, T, E] and W_final [N, E, D] for items lo..hi of N = batch x heads.
 
@@ -61,7 +62,7 @@ def forward(additive, lo, hi, q, k, v, beta, W, y, error, W_final):
                 W_final[n, e, j] = Wt[j * E + e]
 
 
-@numba.njit(nogil=True, fastmath=FAST, cache=True)
+@njit(nogil=True, fastmath=FAST)
 def backward(additive, lo, hi, q, k, beta, error, W_final, dy, dW_final, dq, dk, dv, dbeta, dW):
     """Fill dq, dk, dv, dbeta, dW for items lo..hi, walking t downwards and rebuilding W_{t-1} from W_t."""
     T, D = q.shape[1:]

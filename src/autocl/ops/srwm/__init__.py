@@ -9,9 +9,7 @@ from autocl.ops.checks import check_pair
 __all__ = ["srwm"]
 
 
-def srwm(
-    u: Tensor, W: Tensor, *, softmax_input: bool = False, backend: str = "auto"
-) -> tuple[Tensor, Tensor]:
+def srwm(u: Tensor, W: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
     """Run the multi-head SRWM recurrence (Eqs. 1-5 of the paper) over a segment.
 
     At every step the matrix is read with the input, Wu = [y; q; k; β], and then rewritten by the delta rule
@@ -22,7 +20,6 @@ def srwm(
         u: inputs [B, H, T, D], float32 or float64, D from 1 to 64.
         W: initial matrices [B or 1, H, R, D], row blocks y, q, k, β of D, D, D and 4 rows: one learning
             rate for each block in that order. With a single β row (R = 3D + 1) all blocks share it.
-        softmax_input: apply softmax to u over D first (the paper's few-shot variant does not).
         backend: "auto", "naive" (the definition), "recompute" (PyTorch loop, memory linear in T with a
             small constant), "cpu" (numba) or "triton".
 
@@ -48,8 +45,6 @@ def srwm(
     if T == 0:
         raise InputError("srwm: the segment is empty (u has T = 0 steps); give at least one step")
     name = choose(backend, u)
-    if softmax_input:
-        u = u.softmax(-1)
     if W.shape[0] != B:
         W = W.expand(B, -1, -1, -1)
     if name == "naive":

@@ -5,9 +5,9 @@ README.md has the equations. Each step passes over W and its gradient G twice.
 
 from functools import cache
 
-import numba
 import numpy as np
 
+from autocl.ops.jit import njit
 from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, enter, fetch, leave, sizes
 from autocl.ops.srwm.lanes import fold, gather, load, scatter, splat, spread, store, total
 
@@ -23,7 +23,7 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
     V, P, R, A = 4 * L, 4 * C, 12 * C + 4, 8 * C + 4
     zero, one = dtype(0.0), dtype(1.0)
 
-    @numba.njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
+    @njit(nogil=True, fastmath=FAST, error_model="numpy")
     def run(lo, hi, act, delta, u, W_final, dy, dW_final, du, dW):
         T = u.shape[1]
         act, delta = act.reshape(-1), delta.reshape(-1)

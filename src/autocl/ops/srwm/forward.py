@@ -5,9 +5,9 @@ A step's rank-one update is fused with the next step's read, which halves the tr
 
 from functools import cache
 
-import numba
 import numpy as np
 
+from autocl.ops.jit import njit
 from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, enter, fetch, leave, sizes
 from autocl.ops.srwm.lanes import exp, gather, larger, largest, load, scatter, splat, spread, store, total
 
@@ -24,7 +24,7 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
     V, P, R, A = 4 * L, 4 * C, 12 * C + 4, 8 * C + 4
     zero, one, least = dtype(0.0), dtype(1.0), dtype(-1e30)
 
-    @numba.njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
+    @njit(nogil=True, fastmath=FAST, error_model="numpy")
     def run(lo, hi, act, delta, u, W, y, W_final):
         T, K = u.shape[1], act.shape[1]
         act, delta, u, y = act.reshape(-1), delta.reshape(-1), u.reshape(-1), y.reshape(-1)

@@ -1,0 +1,183 @@
+"""Method: anything that can be taken through a stream, and the registry of those that come with autocl.
+
+Shape legend: R = runs that go side by side, M = tasks of a stream, Q = queries, N = outputs.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+
+import torch
+from torch import Tensor
+
+from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream, Task
+from autocl.data.stream_config import Scenario
+from autocl.errors import InputError
+from autocl.registry import Registry
+
+Framing = Literal["resized", "padded"]
+"""How images of another size become 32×32: like a learner's, or in a frame of background (Hsu et al.)."""
+Diet = Literal["full", "demos"]
+"""What a method is fed of each task: all its training images, or the few demos an in-context learner sees."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamInfo:
+    """What a method is told before the first task. It learns nothing else ahead of time."""
+
+    scenario: Scenario
+    n_outputs: int
+    """N; labels lie in [0, N)."""
+    n_tasks: int
+    """M."""
+    image_shape: tuple[int, int, int]
+    """Channels, height, width of the images as the set stores them."""
+    seeds: tuple[int, ...]
+    """One for each of the R runs: decides initial weights and the order of training."""
+
+    @staticmethod
+    def of(stream: Stream, *, seeds: Sequence[int]) -> "StreamInfo":
+        """Read off R streams that go side by side, one for each seed.
+
+        Example:
+            >>> StreamInfo.of(stream, seeds=[0]).n_tasks                                   # doctest: +SKIP
+            5
+        """
+        if len(stream) != len(seeds):
+            raise InputError(
+                f"got {len(stream)} streams for {len(seeds)} seeds: give one seed for each stream"
+            )
+        channels, height, width = stream.tasks[0].sets[0].images.shape[1:]
+        return StreamInfo(
+            scenario=stream.scenario,
+            n_outputs=stream.n_outputs,
+            n_tasks=len(stream.tasks),
+            image_shape=(channels, height, width),
+            seeds=tuple(seeds),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one run has taken so far. Time is measured by whoever takes the method through the stream."""
+
+    examples: int
+    """Images looked at in learning; one looked at in four epochs counts four times."""
+    gradient_steps: int
+    """Updates of weights by a gradient; 0 for a method that learns in its forward pass."""
+    state_bytes: int
+    """All that is carried from one task to the next: weights that were learned, optimiser, stored images."""
+
+
+class Method(ABC):
+    """R independent runs of one way to learn continually, taken through R streams side by side.
+
+    The life of a method is `begin`, then `learn` once for each task in the order of the stream; `predict` may
+    be called at any boundary and as often as one likes: it is pure. `begin` again starts afresh.
+    """
+
+    name: ClassVar[str]
+    """As in the registry, in the tables and on the command line."""
+    uses_replay: ClassVar[bool] = False
+    """Whether it keeps images of earlier tasks, which sets it apart in every table."""
+    framing: ClassVar[Framing] = "resized"
+    """The form of MNIST it was made for."""
+    side_by_side: ClassVar[int] = 256
+    """Most runs that evaluation takes through streams at once: 256 states of the paper's size are 27 MB. It
+    is 1 for gradient descent, which amplifies rounding, and that depends on how many runs are multiplied
+    together."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What it cannot be built without: "encoder" is the option `embedding`."""
+
+    _info: StreamInfo | None = None
+
+    @property
+    def info(self) -> StreamInfo:
+        """What `begin` was told."""
+        if self._info is None:
+            raise InputError(f"method {self.name!r} has not begun: call begin() before learn() or predict()")
+        return self._info
+
+    @abstractmethod
+    def begin(self, info: StreamInfo) -> None:
+        """Forget everything and prepare for streams of this form."""
+
+    @abstractmethod
+    def learn(self, task: Task) -> None:
+        """Learn the next task, row r of it in run r. A boundary follows."""
+
+    @abstractmethod
+    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Answer queries; changes nothing.
+
+        Args:
+            images: the set they come from.
+            index: rows of it, int64: [Q], the same for all runs, or [R, Q].
+
+        Returns:
+            Logits [R, Q, N], -inf at outputs that cannot be meant yet.
+        """
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that was chosen when it was made, as plain data: what identifies it in results."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
+
+    def differs(self) -> str:
+        """Why its numbers are not those published under its name, where they are not; a note in tables."""
+        return ""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What each of the runs has taken since `begin`."""
+
+
+METHODS: Registry[Callable[..., Method]] = Registry("method", "autocl.baselines")
+M = TypeVar("M", bound=Method)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def register(method: type[M]) -> type[M]:
+    """Class decorator: make it a dataclass and offer it under its name. Every module here is searched."""
+    made = dataclass(kw_only=True, eq=False)(method)
+    METHODS.register(method.name)(made)
+    return made
+
+
+def method_names() -> list[str]:
+    """All names that `get_method` knows, sorted."""
+    return METHODS.names()
+
+
+def needs_of(name: str) -> frozenset[str]:
+    """What a method cannot be built without."""
+    needs: frozenset[str] = METHODS.get(name).needs  # type: ignore[attr-defined]  # classes are registered
+    return needs
+
+
+def get_method(name: str, **options: Any) -> Method:
+    """A method by name.
+
+    Args:
+        name: see `method_names`.
+        **options: what its class takes, e.g. `diet="demos"` or `strength=100.0`.
+
+    Example:
+        >>> get_method("ewc", diet="demos").name
+        'ewc'
+    """
+    method = METHODS.get(name)
+    try:
+        return method(**options)
+    except TypeError as error:
+        raise InputError(f"method {name!r} cannot be built with {options}: {error}") from error
+
+
+def rows_for(index: Tensor, runs: int) -> Tensor:
+    """Index [Q] or [R, Q] -> [R, Q]; what `Method.predict` accepts, checked."""
+    if index.dtype != torch.int64 or index.dim() not in (1, 2):
+        raise InputError(f"index must be int64 [Q] or [R, Q], got {index.dtype} {list(index.shape)}")
+    if index.dim() == 2 and len(index) != runs:
+        raise InputError(f"index has rows for {len(index)} runs, the method goes through {runs}")
+    return index if index.dim() == 2 else index.expand(runs, -1)

@@ -1,0 +1,104 @@
+"""Embedding: an encoder that gives the features of image sets, each row computed once.
+
+Shape legend: n = images of a set, F = features.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from autocl.data.imageset import ImageSet
+from autocl.encoders import Encoder
+from autocl.encoders.base import fingerprint_of
+from autocl.errors import InputError
+from autocl.learner import Learner
+from autocl.learner.find import find_learner
+
+BATCH = 1024
+"""Images encoded at once: 12 MB of pixels at 3 × 32 × 32."""
+
+
+@contextmanager
+def measuring(module: nn.Module) -> Iterator[None]:
+    """No gradients and no dropout inside; the module's mode is as before afterwards."""
+    training = module.training
+    if training:  # visiting every module costs as much as a small batch of queries
+        module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        if training:
+            module.train()
+
+
+class Embedding:
+    """What methods see instead of pixels. Features depend on no state, so runs and protocols share them.
+
+    Args:
+        encoder: any encoder; its mode and gradients are left as they are.
+        channels: of its input; one-channel images are repeated.
+
+    Example:
+        >>> from autocl.learner.config import LearnerConfig
+        >>> Embedding.of(Learner(LearnerConfig())).n_features
+        128
+    """
+
+    def __init__(self, encoder: Encoder, *, channels: int) -> None:
+        self.encoder = encoder
+        self.channels = channels
+        # By identity; the set is kept alive so that its id is not given to another.
+        self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
+
+    @staticmethod
+    def of(learner: Learner | str | Path) -> "Embedding":
+        """The encoder inside a learner (itself, its name or path), which the ACL objective trained."""
+        learner = find_learner(learner)
+        return Embedding(learner.encoder, channels=learner.config.channels)
+
+    @property
+    def n_features(self) -> int:
+        """F."""
+        return self.encoder.n_features
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that identify the encoder's form and weights."""
+        return fingerprint_of(self.encoder.state_dict(), repr((type(self.encoder).__name__, self.channels)))
+
+    def take(self, images: ImageSet, index: Tensor) -> Tensor:
+        """Features [..., F] of the rows index [...], on the CPU."""
+        _, features, done = self._known.setdefault(id(images), self._nothing(images))
+        wanted = torch.zeros_like(done)
+        wanted[index.flatten()] = True
+        rows = (wanted & ~done).nonzero()[:, 0]
+        device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
+        with measuring(self.encoder):
+            for some in torch.split(rows, BATCH) if len(rows) else ():  # an empty tensor has one part
+                pixels = images.take(some, channels=self.channels).to(device)
+                features[some] = self._encode(images, pixels).cpu()
+        done[rows] = True
+        return features[index]
+
+    def _encode(self, images: ImageSet, pixels: Tensor) -> Tensor:
+        try:
+            features: Tensor = self.encoder(pixels)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"the encoder cannot read {images.name}/{images.split}, whose images are "
+                f"{list(pixels.shape[1:])}: {reason}; load the set in the size the encoder was made for"
+            ) from error
+        if features.shape[1] != self.n_features:
+            raise InputError(
+                f"the encoder makes {features.shape[1]} features of {images.name}/{images.split}, "
+                f"{self.n_features} of the images it was made for: load the set in their size"
+            )
+        return features
+
+    def _nothing(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
+        n = len(images.images)
+        return images, torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)

@@ -1,0 +1,174 @@
+"""Features once: a resumable job from images to a memory-mapped cache of a backbone's vectors.
+
+Shape legend: n = images, F = features.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from filelock import FileLock
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autocl.data.cache import cache_folder
+from autocl.data.feature_store import FeatureStore, Precision
+from autocl.data.featureset import FeatureSet
+from autocl.data.imageset import ImageSet
+from autocl.data.picture_list import PictureList, list_folder, list_set
+from autocl.errors import FileError, InputError
+
+VERSION = 1
+"""Raise it when the way pictures are read changes: older folders are then not looked at."""
+CHUNK = 128
+"""Images between two writes: a kill loses a second or two of work."""
+BATCH = 16
+"""Pictures of a chunk that are decoded at a time."""
+
+log = logging.getLogger(__name__)
+
+
+class Encoder(Protocol):
+    """What the job asks of a backbone."""
+
+    @property
+    def name(self) -> str:
+        """For people, and for the cache folder."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names weights and preprocessing."""
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector, F."""
+
+    @property
+    def image_size(self) -> int:
+        """Pixels a side that are looked at."""
+
+    def __call__(self, images: Sequence[Any], /) -> npt.NDArray[np.float32]:
+        """Pillow images to vectors [n, F]; called by several threads at once."""
+
+
+def compute_features(
+    pictures: ImageSet | PictureList | str | Path,
+    backbone: Encoder,
+    *,
+    workers: int = 2,
+    dtype: Precision = "float16",
+) -> FeatureSet:
+    """The features of all pictures, from the cache as far as they are there, else computed and cached.
+
+    The cache lies in `AUTOCL_CACHE` (default `~/.cache/autocl`), under `features`; what is in it is verified
+    on every call. A job that was killed goes on where it stopped.
+
+    Args:
+        pictures: an image set, a folder with one folder of pictures per class, or a list of files made by
+            `autocl.data.picture_list.list_files`.
+        backbone: usually from `autocl.encoders.backbones.get_backbone`.
+        workers: chunks in work at once, each in a thread: while one is computed another is read.
+        dtype: on disk. Half precision changes no accuracy that was measured (`benchmarks/backbones.py`).
+    """
+    if isinstance(pictures, ImageSet):
+        pictures = list_set(pictures)
+    elif not isinstance(pictures, PictureList):
+        pictures = list_folder(pictures)
+    if workers < 1:
+        raise InputError(f"workers={workers} is not possible: at least 1")
+    if not pictures.hash or len(pictures) == 0:
+        raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
+    key = json.dumps(
+        {
+            "version": VERSION,
+            "pictures": pictures.hash,
+            "backbone": backbone.fingerprint,
+            "n_features": backbone.n_features,
+            "dtype": dtype,
+        },
+        sort_keys=True,
+    )
+    content = sha256(key.encode()).hexdigest()
+    home = cache_folder() / "features"
+    label = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{pictures.name}-{backbone.name}")[:60]
+    store = FeatureStore(
+        home / f"{label}-{content[:16]}", key, n=len(pictures), n_features=backbone.n_features, dtype=dtype,
+        chunk=CHUNK,
+    )  # fmt: skip
+    features = store.whole()
+    if features is None:
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            with FileLock(home / f"{store.folder.name}.lock"):
+                store.open()
+                _fill(store, pictures, backbone, workers)
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(
+                f"{home} cannot be written ({error}): set AUTOCL_CACHE to a folder that can"
+            ) from error
+        features = store.whole()
+    if features is None:
+        raise FileError(f"{store.folder} cannot be read back after writing it: the disk is failing")
+    return FeatureSet(
+        name=pictures.name, split=pictures.split, features=features, starts=pictures.starts,
+        classes=pictures.classes, hash=content, backbone=backbone.name, order=pictures.order,
+        notes=pictures.notes,
+    )  # fmt: skip
+
+
+def _fill(store: FeatureStore, pictures: PictureList, backbone: Encoder, workers: int) -> None:
+    """Compute and write the chunks that are missing."""
+    missing = store.missing()
+    todo = sum(span.stop - span.start for _, span in missing)
+    if 0 < todo < len(pictures):
+        log.info("%s: %d of %d features are still missing", pictures.name, todo, len(pictures))
+    writing = Lock()
+
+    def make(number: int, span: slice) -> int:
+        rows = _rows(pictures, span, backbone)
+        if not (np.abs(rows) <= float(np.finfo(store.dtype).max)).all():  # also when there is a NaN
+            raise InputError(
+                f"{backbone.name} gives values up to {np.abs(rows).max():g}, too big for {store.dtype}: "
+                "pass dtype='float32', or check its weights"
+            )
+        with writing:
+            store.write(number, span, rows)
+        return len(rows)
+
+    title = f"{pictures.name} {pictures.split} {backbone.name}"
+    pool = ThreadPoolExecutor(workers)
+    try:
+        with _progress(title, len(pictures), len(pictures) - todo) as advance:
+            for count in pool.map(lambda item: make(*item), missing):
+                advance(count)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _rows(pictures: PictureList, span: slice, backbone: Encoder) -> npt.NDArray[np.float32]:
+    """Features of the pictures `span`, of which only a few are in memory at a time."""
+    rows = np.empty((span.stop - span.start, backbone.n_features), np.float32)
+    for start in range(0, len(rows), BATCH):
+        numbers = range(span.start + start, min(span.start + start + BATCH, span.stop))
+        rows[start : start + BATCH] = backbone([pictures.read(i, backbone.image_size) for i in numbers])
+    return rows
+
+
+@contextmanager
+def _progress(title: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere; gives a function of (images more)."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=total, completed=done)
+        yield lambda count: bar.advance(task, count)

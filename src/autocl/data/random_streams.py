@@ -1,0 +1,175 @@
+"""Random streams, as `RandomStreamConfig` describes them.
+
+A stream is first written down as *slots*: numbers of its classes, one for each demo. Returning classes,
+unequal shots and interleaved tasks are all just arrangements of slots; labels and images follow from them.
+
+Shape legend: B = streams, M = tasks, J = slots of a stream (most classes it can have), W = most classes of a
+task, T = demos of a task, L = demos of the stream, Q = queries of a task, E = images drawn per slot.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from autocl.data.draw import ClassIndex, IntArray, TaskDraw
+from autocl.data.stream_config import RandomStreamConfig
+
+
+def plan_sets(rng: np.random.Generator, config: RandomStreamConfig, step: int, n_sets: int) -> IntArray:
+    """The sets that this step draws from, increasing."""
+    del step  # no order to keep: every step draws its sets afresh
+    return np.sort(rng.permutation(n_sets)[: config.sets_per_step])
+
+
+def draw_streams(
+    rng: np.random.Generator,
+    config: RandomStreamConfig,
+    used: IntArray,
+    sources: Mapping[int, ClassIndex],
+    streams: int,
+) -> list[TaskDraw]:
+    """Draw shape, classes, labels and images of B streams.
+
+    Args:
+        rng: the generator that decides.
+        config: the range of shapes.
+        used: int64, the numbers of the sets to draw from.
+        sources: what these sets offer.
+        streams: B.
+
+    Returns:
+        The tasks; their number and lengths are random, but the same for all B streams.
+    """
+    lengths = _draw_lengths(rng, config)
+    slots, origin = _draw_slots(rng, config, lengths, streams)
+    slots = _arrange(rng, slots, lengths, config.interleave_chance)
+    images = _draw_images(rng, config, used, sources, origin, len(lengths))
+
+    shown = slots[:, :, None] == np.arange(config.n_outputs)  # [B, L, J]
+    appears = np.where(shown.any(axis=1), shown.argmax(axis=1), slots.shape[1])
+    order = appears.argsort(axis=1, kind="stable").argsort(axis=1)  # [B, J]
+    label_of = order % _draw_labels(rng, config, streams)
+    before = np.take_along_axis(shown.cumsum(axis=1), slots[:, :, None], axis=2)[:, :, 0] - 1
+    stream = np.arange(streams)[:, None]
+    demos = images[stream, slots, config.query_images + before % config.max_shots]
+    labels = label_of[stream, slots]
+
+    tasks, ends = [], np.cumsum(lengths)
+    for start, end in zip(ends - lengths, ends, strict=True):
+        asked, turn = _ask(rng, shown[:, start:end].any(axis=1), config.queries)
+        tasks.append(
+            TaskDraw(
+                source=int(used[0]) if len(used) == 1 else -1,
+                demos=demos[:, start:end],
+                demo_labels=labels[:, start:end],
+                queries=images[stream, asked, turn % config.query_images],
+                query_labels=label_of[stream, asked],
+            )
+        )
+    return tasks
+
+
+def _draw_lengths(rng: np.random.Generator, config: RandomStreamConfig) -> IntArray:
+    """Demos of each task, [M]: a plan with `ways` classes of `shots` demos in each task would fit."""
+    M = int(rng.integers(1, config.max_tasks + 1))
+    lengths, left = np.empty(M, np.int64), config.n_outputs
+    for m in range(M):
+        # Later tasks keep room for one new class each.
+        ways = min(int(rng.integers(1, config.max_ways + 1)), left - (M - 1 - m))
+        left -= ways
+        lengths[m] = ways * rng.integers(1, config.max_shots + 1)
+    return lengths
+
+
+def _draw_slots(
+    rng: np.random.Generator, config: RandomStreamConfig, lengths: IntArray, streams: int
+) -> tuple[IntArray, IntArray]:
+    """Slots of all demos [B, L], task by task and class by class; and the task that adds each slot [B, J]."""
+    J, W = config.n_outputs, config.max_ways
+    fewest = -(-lengths // config.max_shots)
+    seen = np.zeros(streams, np.int64)
+    origin = np.zeros((streams, J), np.int64)
+    rank = np.arange(W)
+    parts = []
+    for m, length in enumerate(lengths.tolist()):
+        room = J - seen - fewest[m + 1 :].sum()
+        most = np.minimum(min(W, length), room)
+        ways = rng.integers(fewest[m], most + 1)
+        again = rng.random(streams) < config.return_chance
+        old = np.where(again, np.minimum(rng.integers(1, ways + 1), seen), 0)
+        known = np.where(np.arange(J) < seen[:, None], rng.random((streams, J)), np.inf)
+        new_members = (seen - old)[:, None] + rank
+        members = np.where(rank < old[:, None], known.argsort(axis=1)[:, :W], new_members)
+        shots = _draw_shots(rng, config, ways, length)
+        parts.append(np.repeat(members.reshape(-1), shots.reshape(-1)).reshape(streams, length))
+        new = (np.arange(J) >= seen[:, None]) & (np.arange(J) < (seen + ways - old)[:, None])
+        origin[new] = m
+        seen = seen + ways - old
+    return np.concatenate(parts, axis=1), origin
+
+
+def _draw_shots(
+    rng: np.random.Generator, config: RandomStreamConfig, ways: IntArray, length: int
+) -> IntArray:
+    """Demos of each class of a task, [B, W]: 1 to max_shots for the first `ways`, 0 for others, sum = length.
+
+    Every class has max_shots - 1 tickets beside its sure demo, and the task's demos are drawn among the
+    tickets of all its classes, some classes being luckier than others: from nearly equal to very unequal.
+    """
+    W, extra = config.max_ways, config.max_shots - 1
+    streams = len(ways)
+    spread = rng.uniform(0.0, 2.0, (streams, 1))
+    luck = np.exp(spread * rng.standard_normal((streams, W)))
+    active = np.arange(W) < ways[:, None]
+    delay = rng.exponential(size=(streams, W, extra)) / luck[:, :, None]
+    delay[~active] = np.inf
+    position = delay.reshape(streams, W * extra).argsort(axis=1).argsort(axis=1)
+    drawn = (position < (length - ways)[:, None]).reshape(streams, W, extra)
+    shots: IntArray = active + drawn.sum(axis=2)
+    return shots
+
+
+def _arrange(rng: np.random.Generator, slots: IntArray, lengths: IntArray, interleave: float) -> IntArray:
+    """Shuffle the demos within each task, and across the tasks of a stream that are interleaved: [B, L]."""
+    apart = rng.random((len(slots), len(lengths))) >= interleave
+    group = np.repeat(apart.cumsum(axis=1), lengths, axis=1)
+    return np.take_along_axis(slots, (group + rng.random(slots.shape)).argsort(axis=1), axis=1)
+
+
+def _draw_images(
+    rng: np.random.Generator,
+    config: RandomStreamConfig,
+    used: IntArray,
+    sources: Mapping[int, ClassIndex],
+    origin: IntArray,
+    n_tasks: int,
+) -> IntArray:
+    """Images of the class behind every slot, [B, J, E]: first those to be asked, then those to be shown."""
+    streams, J = origin.shape
+    by_task = used[rng.integers(len(used), size=(streams, n_tasks))]
+    mixed = rng.random((streams, 1)) < config.mix_chance
+    by_task = np.where(mixed, by_task, by_task[:, :1])
+    source = np.take_along_axis(by_task, origin, axis=1)
+    images = np.empty((streams, J, config.images_per_class), np.int64)
+    for s in used.tolist():
+        here = source == s
+        classes = sources[s].classes(rng, streams, J)
+        images[here] = sources[s].images(rng, classes[here], config.images_per_class)
+    return images
+
+
+def _draw_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
+    """How many labels the classes of each stream have between them, [B, 1]."""
+    if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
+        return np.full((streams, 1), config.n_outputs)
+    shared = rng.random((streams, 1)) < config.share_chance
+    few = rng.integers(2, max(config.max_ways, 2) + 1, size=(streams, 1))
+    return np.where(shared, few, config.n_outputs)
+
+
+def _ask(rng: np.random.Generator, present: np.ndarray, queries: int) -> tuple[IntArray, IntArray]:
+    """The slot that each query asks about and how often it was asked before, both [B, Q]."""
+    order = np.where(present, rng.random(present.shape), np.inf).argsort(axis=1)
+    ways = present.sum(axis=1)[:, None]
+    number = np.arange(queries)
+    return np.take_along_axis(order, number % ways, axis=1), number // ways

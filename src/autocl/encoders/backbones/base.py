@@ -1,0 +1,143 @@
+"""Backbone: a frozen network, named by a string, from images to feature vectors.
+
+Shape legend: n = images, F = features.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+
+from autocl.errors import FileError, InputError
+from autocl.pictures import decode
+
+Picture = Image.Image | npt.NDArray[np.uint8]
+"""A Pillow image, or uint8 [H, W], [H, W, 1], [H, W, 3] or [H, W, 4]."""
+
+BATCH = 16
+"""Images a network sees at once: enough to be fast, little enough to stay in a cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneRef:
+    """What a learner's file says of its backbone: everything but the weights.
+
+    Example:
+        >>> ref = BackboneRef(name="lite0", fingerprint="ab12", n_features=1280, preprocessing="224 px")
+        >>> BackboneRef.from_dict(ref.to_dict()) == ref
+        True
+    """
+
+    name: str
+    """What `get_backbone` finds it by."""
+    fingerprint: str
+    """SHA-256 over weights and preprocessing: features of two backbones mix only if these agree."""
+    n_features: int
+    preprocessing: str
+    """What happens to an image on its way in, for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> "BackboneRef":
+        """Back from `to_dict`; a `FileError` when that is not what this is."""
+        kinds = {"name": str, "fingerprint": str, "n_features": int, "preprocessing": str}
+        if set(value) != set(kinds) or any(type(value[key]) is not kind for key, kind in kinds.items()):
+            raise FileError(f"{dict(value)} does not describe a backbone: it needs {', '.join(kinds)}")
+        return cls(**value)
+
+    def check(self, found: "BackboneRef") -> None:
+        """Refuse a backbone whose features are not the ones meant here."""
+        if found.fingerprint == self.fingerprint and found.n_features == self.n_features:
+            return
+        raise FileError(
+            f"backbone {self.name!r} is not the one this was made with: fingerprint {found.fingerprint[:12]} "
+            f"({found.n_features} features, {found.preprocessing}) instead of {self.fingerprint[:12]} "
+            f"({self.n_features} features, {self.preprocessing}); install the version of then, or learn anew"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Backbone:
+    """A frozen encoder: call it with images.
+
+    Example:
+        >>> ref = BackboneRef(name="mine", fingerprint="1", n_features=1, preprocessing="none")
+        >>> brightness = Backbone(ref=ref, image_size=8, run=lambda images: np.stack(
+        ...     [np.asarray(image, np.float32).mean((0, 1))[:1] for image in images]))
+        >>> brightness([np.full((5, 4), 7, np.uint8)]).tolist()
+        [[7.0]]
+    """
+
+    ref: BackboneRef
+    image_size: int
+    """Pixels a side the network looks at: bigger pictures may be decoded at a fraction of their size."""
+    run: Callable[[list[Image.Image]], npt.NDArray[np.float32]]
+    """RGB images to [n, F], for at most `BATCH` of them."""
+
+    @property
+    def name(self) -> str:
+        """What `get_backbone` finds it by."""
+        return self.ref.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over weights and preprocessing."""
+        return self.ref.fingerprint
+
+    @property
+    def n_features(self) -> int:
+        """Length of one image's vector."""
+        return self.ref.n_features
+
+    def __call__(self, images: Sequence[Picture]) -> npt.NDArray[np.float32]:
+        """Features float32 [n, F] of images of any size; each image's do not depend on the others."""
+        out = np.empty((len(images), self.n_features), np.float32)
+        for start in range(0, len(images), BATCH):
+            batch = [as_image(image) for image in images[start : start + BATCH]]
+            made = np.asarray(self.run(batch), np.float32)
+            if made.shape != (len(batch), self.n_features):
+                raise InputError(
+                    f"backbone {self.name!r} gave shape {list(made.shape)} for {len(batch)} images: it must "
+                    f"be [{len(batch)}, {self.n_features}]"
+                )
+            out[start : start + len(batch)] = made
+        if not np.isfinite(out).all():
+            raise InputError(f"backbone {self.name!r} gave NaN or infinity: check its weights and the images")
+        return out
+
+
+def as_image(picture: Picture) -> Image.Image:
+    """A Pillow image or an array of bytes, as RGB."""
+    if isinstance(picture, Image.Image):
+        return Image.fromarray(decode(picture, channels=3))
+    shape = picture.shape
+    if picture.dtype != np.uint8 or not (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4))):
+        raise InputError(
+            "an image is uint8 [height, width] or [height, width, 1, 3 or 4], "
+            f"got {picture.dtype} {list(shape)}"
+        )
+    image = Image.fromarray(picture[..., 0] if shape[2:] == (1,) else picture)
+    return Image.fromarray(decode(image, channels=3))
+
+
+def fingerprint_of(weights: Mapping[str, Tensor] | str, preprocessing: str) -> str:
+    """SHA-256 over preprocessing and tensors (names, types, shapes, values) or the sum of their file."""
+    digest = hashlib.sha256(json.dumps(preprocessing).encode())
+    if isinstance(weights, str):
+        digest.update(weights.encode())
+        return digest.hexdigest()
+    for name, tensor in weights.items():
+        value = tensor.detach().cpu().contiguous()
+        digest.update(repr((name, str(value.dtype), tuple(value.shape))).encode())
+        digest.update(value.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

