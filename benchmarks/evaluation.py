@@ -51,9 +51,9 @@ def main(runs: int = 4, queries: int = 200, scenario: str = "class") -> None:
     ended = time.perf_counter()
     # Sums in another order may flip a few answers of an untrained learner.
     assert (slow - fast).nan_to_num().abs().max() <= 2 / queries, "the two disagree"
-    loops, harness = between - started, ended - between
-    print(f"plain loops {loops:.2f} s, harness {harness:.2f} s, {runs} runs, {queries} queries a task")
-    print(f"ratio {loops / harness:.1f}")
+    loops, passage = between - started, ended - between
+    print(f"plain loops {loops:.2f} s, passage {passage:.2f} s, {runs} runs, {queries} queries a task")
+    print(f"ratio {loops / passage:.1f}")
 
 
 if __name__ == "__main__":

@@ -32,16 +32,16 @@ class LabelledSet(Protocol):
         """Of the set."""
 
     @property
+    def hash(self) -> str:
+        """SHA-256 of the content."""
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Class names, [K]."""
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
         """[K + 1]; the inputs of class c are rows starts[c]:starts[c+1]."""
-
-    @property
-    def hash(self) -> str:
-        """The same hash, the same inputs."""
 
     @property
     def n_classes(self) -> int:

@@ -115,11 +115,17 @@ def write_memory(
     write_tensors(path, tensors, {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)})
 
 
+class KeptForm(TypedDict, total=False):
+    """What an estimator knows of the shape of its input; see `autocl.estimator.preprocess.Form`."""
+
+    vectors: int
+    images: tuple[int, ...]
+
+
 class Options(TypedDict):
     """What an estimator keeps beside its memory."""
 
-    form: dict[str, int | tuple[int, ...]]
-    """What it knows of the shape of its input."""
+    form: KeptForm
     image_shape: tuple[int, ...] | Literal["pad"] | None
     overflow: Literal["error", "ensemble"]
     prequential: bool
@@ -193,8 +199,7 @@ def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
         )
     if memory.last is not None:
         f, member_at, output = memory.last
-        like = next(t for t in memory.members[0].tensors.values() if t.is_floating_point())
-        features = torch.empty(learner.encoder.n_features, dtype=like.dtype, device="meta")
+        features = torch.empty(learner.encoder.n_features, device="meta")
         check_tensors(where, {"last": f}, {"last": features})
         here = 0 <= member_at < len(memory.members)
         if not (here and 0 <= output < learner.outputs(memory.members[member_at])):

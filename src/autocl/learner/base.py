@@ -49,6 +49,8 @@ class Learner(nn.Module):
     encoder: Encoder
     grows: bool = False
     """Whether a state makes room for labels beyond its outputs when it meets them."""
+    any_length: bool = False
+    """Whether it takes ready-made vectors of any length; `with_features` makes one for a given length."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
 
@@ -156,6 +158,10 @@ class Learner(nn.Module):
             )
         return state
 
+    def with_features(self, length: int) -> "Learner":
+        """The same learner for ready-made vectors of this length."""
+        raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
+
     def fits(self, state: LearnerState) -> bool:
         """Whether a state has the names, types and shapes of this learner's."""
         return self._form(state) == self._form(self.initial_state())
@@ -163,9 +169,11 @@ class Learner(nn.Module):
     def check_state(self, where: str | Path, state: LearnerState) -> None:
         """Refuse a state from a file that is not a finite one of this learner's."""
         if not self.fits(state):
-            want = {name: list(t.shape) for name, t in self.initial_state(1).tensors.items()}
-            have = {name: list(t.shape) for name, t in state.tensors.items()}
-            raise FileError(f"{where}: holds {have}, but this learner's state has {want}")
+            want, have = self._form(self.initial_state()), self._form(state)
+            name = min(n for n in {*want, *have} if want.get(n) != have.get(n))
+            if name not in want or name not in have:
+                raise FileError(f"{where}: {'lacks' if name in want else 'holds an unknown'} tensor {name}")
+            raise FileError(f"{where}: {name} is {have[name]}, but must be {want[name]}")
         for name, t in state.tensors.items():
             if t.is_floating_point() and not bool(torch.isfinite(t).all()):
                 raise FileError(f"{where}: {name} holds NaN or infinity")

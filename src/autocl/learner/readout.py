@@ -48,6 +48,7 @@ class ReadoutLearner(Learner):
             config.readout, n_features=self.encoder.n_features, n_classes=config.n_classes
         )
         self.grows = self.readout.grows
+        self.any_length = config.encoder.kind == "identity" and self.readout.any_length
         self.steps_per_demo = self.readout.steps_per_demo
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
@@ -80,6 +81,23 @@ class ReadoutLearner(Learner):
         other.load_state_dict(theirs)
         other.train(self.training)
         return other
+
+    def with_features(self, length: int) -> Learner:
+        """The same learner for ready-made vectors of this length."""
+        if not self.any_length:
+            return super().with_features(length)
+        other = ReadoutLearner(replace(self.config, channels=length, height=1, width=1)).to(self.device)
+        other.load_state_dict(self.state_dict())
+        other.train(self.training)
+        return other
+
+    def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
+        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        return self.readout.novelty(self._scaled(f), dict(state.tensors))
+
+    def forget(self, state: LearnerState, output: int) -> LearnerState:
+        """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
+        return LearnerState(self.readout.forget(dict(state.tensors), output))
 
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N]."""

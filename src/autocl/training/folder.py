@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from autocl.data import LabelledSet
+from autocl.data.imageset import LabelledSet
 from autocl.errors import TrainingError
 from autocl.files import write_json
 
