@@ -8,7 +8,7 @@ TORCH := .venv/.torch
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
-.PHONY: demo test test-all bench fuzz lint docs clean
+.PHONY: demo test test-all bench report fuzz lint docs clean
 
 $(TORCH): constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -37,6 +37,10 @@ test-all: $(DEV) lint
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks.ops --compiled
+
+report: $(RUNTIME)
+	$(BIN)/autocl bench weights
+	$(BIN)/autocl bench report
 
 # Damaged files of every kind against every reader, four minutes; another SEED tries other files.
 SEED ?= 0

@@ -16,7 +16,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.data import FixedStream, ImageSet, load, split_stream
+from autocl.data import ImageSet, Stream, load, split_stream
 from autocl.data.stream_config import Scenario
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
@@ -50,17 +50,17 @@ def with_cosines(demos: Tensor, queries: Tensor, targets: Tensor, width: float, 
 
 
 @torch.no_grad()
-def answers(learner: Learner, stream: FixedStream) -> dict[str, float]:
+def answers(learner: Learner, stream: Stream) -> dict[str, float]:
     """Percent right behind the last task, for each way to answer."""
 
     def encoded(parts: list[tuple[ImageSet, Tensor]]) -> Tensor:
         c = learner.config
         return torch.cat([learner.encode(images.take(rows, channels=c.channels)) for images, rows in parts])
 
-    f = encoded([(t.demo_set, t.demo_index) for t in stream.tasks])
-    q = encoded([(t.query_set, t.query_index) for t in stream.tasks])
-    y = torch.cat([t.demo_labels for t in stream.tasks])
-    right = torch.cat([t.query_labels for t in stream.tasks])
+    f = encoded([(t.sets[0], t.demos[0]) for t in stream.tasks])
+    q = encoded([(t.sets[1], t.queries[0]) for t in stream.tasks])
+    y = torch.cat([t.demo_labels[0] for t in stream.tasks])
+    right = torch.cat([t.query_labels[0] for t in stream.tasks])
     scores: dict[str, Tensor] = {}
     if learner.readout is not None and learner.config.n_classes >= stream.n_outputs:
         state = learner.learn_features(f[None], y[None], learner.initial_state())

@@ -13,12 +13,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from autocl.baselines.incontext import InContext
 from autocl.data import StreamConfig, StreamSampler, load, split_stream
 from autocl.data.stream_config import Scenario
-from autocl.evaluation.harness import take_through
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
+from autocl.passage import run_streams
 from autocl.training.validation import validate_streams
 
 SCENARIOS: tuple[Scenario, ...] = ("domain", "class")
@@ -53,7 +52,7 @@ def on_mnist(learner: Learner, scenario: Scenario, shots: int) -> float:
     streams = [
         split_stream(*sets, scenario=scenario, shots=shots, run=r, part="validation") for r in range(5)
     ]
-    return 100 * float(take_through(InContext(learner), streams).matrix.average().mean())
+    return 100 * float(run_streams(learner, streams).matrix.average().mean())
 
 
 def main() -> None:

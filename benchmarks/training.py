@@ -24,8 +24,8 @@ from benchmarks.sampling import noise_set
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.data.batch import Task
 from autocl.data.sampler import StreamSampler
+from autocl.data.stream import Task
 from autocl.ops.srwm import srwm
 from autocl.ops.srwm.naive import step as srwm_step
 from autocl.recipes import get_recipe

@@ -14,7 +14,7 @@ from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
 from autocl.demo import contest, digits, live
 from autocl.demo.mistakes import mistakes
-from autocl.evaluation.harness import take_through
+from autocl.passage import run_streams
 from autocl.recipes import get_recipe
 from small_learners import GRAY, small
 
@@ -31,13 +31,13 @@ def learner_file(tmp_path):
     return small(TEN).save_pretrained(tmp_path / "toy.safetensors")
 
 
-def test_play_fills_the_same_matrix_as_the_harness():
+def test_play_fills_the_same_matrix_as_a_passage():
     learner = small(TEN)
     streams = contest.digit_streams("class", shots=2, runs=2)
     entered = contest.contestants({"toy": learner})
     assert [c.name for c in entered] == ["toy", "nearest mean (toy)", "EWC", "Adam"]
     last = {s.contestant.name: s for s in contest.play(entered, streams)}
-    taken = take_through(InContext(learner), streams).matrix
+    taken = run_streams(InContext(learner), streams).matrix
     assert torch.equal(last["toy"].matrix.values.nan_to_num(-1), taken.values.nan_to_num(-1))
     assert last["toy"].now == pytest.approx(float(taken.average().mean()))
     assert last["toy"].learned == pytest.approx(float(taken.learning_accuracy().mean()))
@@ -52,9 +52,9 @@ def test_the_scenario_follows_the_outputs():
 def test_mistakes_are_the_wrong_answers():
     streams = contest.digit_streams("class", shots=2, runs=1)
     method = InContext(small(TEN))
-    matrix = take_through(method, streams).matrix
+    matrix = run_streams(method, streams).matrix
     found, asked = mistakes(method, streams)
-    sizes = torch.tensor([len(t.query_index) for t in streams[0].tasks], dtype=torch.float64)
+    sizes = torch.tensor([t.queries.shape[1] for t in streams[0].tasks], dtype=torch.float64)
     right = (matrix.values[0, -1] * sizes).sum()
     assert asked == sizes.sum()
     assert len(found) == round(float(asked - right))

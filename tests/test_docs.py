@@ -84,6 +84,21 @@ def test_every_result_in_the_readme_is_in_the_folder():
     assert set(shown) <= set(measured), "run: python -m tools.results_table README.md"
 
 
+def test_every_number_of_the_paper_is_in_the_guide_with_what_became_of_it():
+    from tools.results_table import results_table
+
+    from autocl.evaluation.protocols import PROTOCOLS
+
+    made = results_table(ROOT / "results").split("## The paper's numbers")[1].splitlines()
+    told = {tuple(line.split(" | ")[:2]): line for line in made if line.startswith("| ")}
+    for protocol in PROTOCOLS.values():
+        for row in protocol.published:
+            for cell in row.cells:
+                line = told[f"| {protocol.name}, {cell}", row.name]
+                assert line.endswith(" |")
+                assert line.split(" | ")[4].strip(" |")
+
+
 def test_the_table_is_filled_between_its_marks():
     from tools.results_table import BEGIN, END, filled
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.data.batch import StreamBatch, Task
+from autocl.data.stream import Stream, Task
 from autocl.encoders import EncoderConfig
 from autocl.errors import InputError
 from autocl.learner import Learner
@@ -27,7 +27,7 @@ def learner() -> Learner:
     return Learner(config).double().eval()
 
 
-def streams(tasks: int, *, first: bool = True, sources: tuple[int, ...] = (), seed: int = 0) -> StreamBatch:
+def streams(tasks: int, *, first: bool = True, sources: tuple[int, ...] = (), seed: int = 0) -> Stream:
     """Random streams whose tasks have 4, 5, 6, … demos and 3, 4, 5, … queries."""
     g = torch.Generator().manual_seed(seed)
 
@@ -44,7 +44,7 @@ def streams(tasks: int, *, first: bool = True, sources: tuple[int, ...] = (), se
         )
         for i in range(tasks)
     )  # fmt: skip
-    return StreamBatch(
+    return Stream(
         pool=torch.arange(POOL), pool_classes=torch.arange(POOL), tasks=made, n_outputs=CLASSES
     )
 
@@ -53,7 +53,7 @@ def features() -> Tensor:
     return torch.randn(POOL, FEATURES, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
 
 
-def slow_triangle(learner: Learner, f: Tensor, batch: StreamBatch) -> tuple[Tensor, Tensor, Tensor]:
+def slow_triangle(learner: Learner, f: Tensor, batch: Stream) -> tuple[Tensor, Tensor, Tensor]:
     """Losses and accuracies [M, M] and 1-shot losses [M], one stream, demo and query at a time."""
     M = len(batch.tasks)
     losses, accuracies = f.new_zeros(M, M), f.new_zeros(M, M)

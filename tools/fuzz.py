@@ -31,8 +31,9 @@ from autocl import ContinualClassifier, EncoderConfig, Learner, LearnerConfig
 from autocl.config import to_dict
 from autocl.errors import AutoclError
 from autocl.estimator.preprocess import pictures_to_input
-from autocl.evaluation.outcome import Outcome
-from autocl.evaluation.protocols.emergence import read_emergence
+from autocl.evaluation.emergence import read_emergence
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
 from autocl.files import write_json
 from autocl.learner.config import ReadoutLearnerConfig
@@ -129,8 +130,7 @@ def targets(work: Path) -> list[Target]:
         adam.step()
 
     def use_result(path: Path) -> None:
-        made = lines([Outcome.read(path)])
-        markdown(made, title="x")
+        markdown(lines(PROTOCOLS[path.stem], read_results(path.parent, path.stem)), title="x")
 
     def use_card(path: Path) -> None:
         (path.parent / "quick.json").write_bytes(path.read_bytes())
@@ -147,7 +147,7 @@ def targets(work: Path) -> list[Target]:
 
         return use
 
-    results = sorted((ROOT / "results").glob("*/*/*.json"), key=lambda p: p.stat().st_size)[:5]
+    results = [p for name in PROTOCOLS if (p := ROOT / "results" / f"{name}.jsonl").is_file()]
     return [
         Target(name="classifier", samples=whole("classifier.safetensors", "ensemble.safetensors"),
                read=use_classifier, mutations=TENSORS),

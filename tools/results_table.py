@@ -8,81 +8,123 @@ import sys
 from pathlib import Path
 
 from autocl import zoo
-from autocl.evaluation.bench import table_of
-from autocl.evaluation.outcome import read_all
-from autocl.evaluation.paper import Published
+from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.protocols.split import FINETUNED
+from autocl.evaluation.published import Published
+from autocl.evaluation.results import read_results
 from autocl.evaluation.statistics import Summary
+from autocl.evaluation.table import Line, lines
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-RIVAL = "nearest-mean (features of {})"
+MEANS = "nearest-mean (features of {})"
 ROOT = Path(__file__).parent.parent
+ACL, NO_ACL = "Omniglot + mini-ImageNet, ACL", "Omniglot + mini-ImageNet, no ACL"
+THREE = "Omniglot + mini-ImageNet + FC100, ACL"
 HEADLINES = [
-    ("Omniglot, after mini-ImageNet", "two-task", "A→B: A", "two-task"),
-    ("the same without backward terms", "two-task", "A→B: A", "two-task-noacl"),
-    ("mini-ImageNet, after Omniglot", "two-task", "B→A: B", "two-task"),
-    ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl"),
-    ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task"),
-    ("the same without backward terms", "two-task-ood", "A→B: A", "two-task-noacl"),
-    ("MNIST-04, CIFAR-10, MNIST-59, Fashion-MNIST", "diverse", "A→B→C→D: average", "three-task"),
-    ("Split-MNIST, domain, 5 tasks", "split-mnist", "domain 5-task", "split-domain"),
-    ("the same, the paper's architecture", "split-mnist", "domain 5-task", "split-domain-linear"),
-    ("Split-MNIST, class, 2 tasks", "split-mnist", "class 2-task", "split-class"),
-    ("Split-MNIST, class, 5 tasks", "split-mnist", "class 5-task", "split-class"),
-    ("the same, the paper's architecture", "split-mnist", "class 5-task", "split-class-linear"),
-    ("Split-Omniglot, domain, 5 tasks", "split-omniglot", "domain 5-task", "split-domain"),
-    ("Split-Omniglot, domain, 10 tasks", "split-omniglot", "domain 10-task", "split-domain"),
-    ("Split-Omniglot, domain, 20 tasks", "split-omniglot", "domain 20-task", "split-domain"),
-    ("Split-Omniglot, class, 5 tasks", "split-omniglot", "class 5-task", "split-class"),
+    ("Omniglot, after mini-ImageNet", "two-task", "A→B: A", "two-task", ACL),
+    ("the same without backward terms", "two-task", "A→B: A", "two-task-noacl", NO_ACL),
+    ("mini-ImageNet, after Omniglot", "two-task", "B→A: B", "two-task", ACL),
+    ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl", NO_ACL),
+    ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task", ACL),
+    ("the same without backward terms", "two-task-ood", "A→B: A", "two-task-noacl", NO_ACL),
+    ("MNIST-04, CIFAR-10, MNIST-59, Fashion-MNIST", "diverse", "A→B→C→D: average", "three-task", THREE),
+    ("Split-MNIST, domain, 5 tasks", "split-mnist", "domain 5-task", "split-domain", FINETUNED),
+    ("the same, the paper's architecture", "split-mnist", "domain 5-task", "split-domain-linear", FINETUNED),
+    ("Split-MNIST, class, 2 tasks", "split-mnist", "class 2-task", "split-class", FINETUNED),
+    ("Split-MNIST, class, 5 tasks", "split-mnist", "class 5-task", "split-class", FINETUNED),
+    ("the same, the paper's architecture", "split-mnist", "class 5-task", "split-class-linear", FINETUNED),
+    ("Split-Omniglot, domain, 5 tasks", "split-omniglot", "domain 5-task", "split-domain", FINETUNED),
+    ("Split-Omniglot, domain, 10 tasks", "split-omniglot", "domain 10-task", "split-domain", FINETUNED),
+    ("Split-Omniglot, domain, 20 tasks", "split-omniglot", "domain 20-task", "split-domain", FINETUNED),
+    ("Split-Omniglot, class, 5 tasks", "split-omniglot", "class 5-task", "split-class", FINETUNED),
 ]
-"""What is shown first: in words, protocol, cell, and the learner made for it."""
+"""Shown first: the stream in words, table, cell, the learner made for it, the paper's row of such streams."""
+
+Lines = dict[tuple[str, str, str], Line]
+"""By table, cell and entry."""
+
+
+def measured(folder: Path) -> Lines:
+    """Everything that was measured, in the order of the tables."""
+    return {
+        (protocol.name, line.cell, line.entry): line
+        for protocol in PROTOCOLS.values()
+        for line in lines(protocol, read_results(folder, protocol.name))
+        if line.ours is not None
+    }
 
 
 def headline_table(folder: Path) -> str:
     """The headlines that were measured: ours, the default learner, nearest class mean, the paper."""
-    lines = {
-        (protocol.name, line.cell, line.subject): line
-        for protocol in PROTOCOLS.values()
-        for line in table_of(protocol, read_all(folder, protocol.name))
-        if line.ours is not None
-    }
+    found = measured(folder)
     rows, told = [], set()
-    for words, protocol, cell, learner in HEADLINES:
-        line = lines.get((protocol, cell, learner))
+    for words, table, cell, learner, row in HEADLINES:
+        line = found.get((table, cell, learner))
         if line is None:
             continue
-        default = "" if (protocol, cell) in told else "everyday"  # once for each stream
-        told.add((protocol, cell))
-        beside = (lines.get((protocol, cell, s)) for s in (default, RIVAL.format(learner)))
-        ours = (line.ours, *(None if b is None else b.ours for b in beside), line.published)
-        rows.append(f"| {words} | `{learner}` | {_cells(ours)} |")
+        default = "" if (table, cell) in told else "everyday"  # once for each stream
+        told.add((table, cell))
+        beside = (found.get((table, cell, s)) for s in (default, MEANS.format(learner)))
+        ours = (line.ours, *(None if b is None else b.ours for b in beside))
+        rows.append(f"| {words} | `{learner}` | {_cells(*ours, _printed(PROTOCOLS[table], row, cell))} |")
     head = "| stream | learner | ours | `everyday` | nearest class mean | paper |"
     return "\n".join([head, "|---|---|---:|---:|---:|---:|", *rows]) + "\n"
 
 
 def results_table(folder: Path) -> str:
-    """Every cell that the paper reports and a shipped learner was measured on.
-
-    Beside it the rival that matters most, nearest class mean on the same encoder, and the paper's number.
-    """
-    rows = []
-    for protocol in PROTOCOLS.values():
-        lines = [
-            line for line in table_of(protocol, read_all(folder, protocol.name)) if line.ours is not None
-        ]
-        means = {(line.subject, line.cell): line.ours for line in lines}
-        for line in lines:
-            if line.subject in zoo.names() and line.published is not None:
-                rival = means.get((RIVAL.format(line.subject), line.cell))
-                cells = (line.ours, rival, line.published)
-                rows.append(f"| {protocol.name}, {line.cell} | {line.subject} | {_cells(cells)} |")
-    if not rows:
+    """Every cell of every shipped learner, then every number of the paper with what became of it here."""
+    found = measured(folder)
+    shipped = [
+        f"| {table}, {cell} | {entry} | {_cells(line.ours, _ours(found, table, cell, MEANS.format(entry)))} |"
+        for (table, cell, entry), line in found.items()
+        if entry in zoo.names()
+    ]
+    if not shipped:
         return "Nothing has been measured into `results/` yet.\n"
-    head = "| table | learner | ours | nearest class mean | paper |\n|---|---|---:|---:|---:|\n"
-    return head + "\n".join(rows) + "\n"
+    paper = [line for p in PROTOCOLS.values() for cell in p.cells for line in _of_paper(found, p, cell)]
+    return "\n".join(
+        [
+            "| table | learner | ours | nearest class mean |",
+            "|---|---|---:|---:|",
+            *shipped,
+            "\n## The paper's numbers\n",
+            "A learner or method stands beside a row only if its file says of it what the row says: image",
+            "sets, tasks, ways, shots, scenario, objective, architecture.\n",
+            "| table | the paper's row | paper | ours | status |",
+            "|---|---|---:|---:|---|",
+            *paper,
+            "",
+        ]
+    )
 
 
-def _cells(summaries: tuple[Summary | Published | None, ...]) -> str:
+def _of_paper(found: Lines, protocol: Protocol, cell: str) -> list[str]:
+    """Lines of the table of the paper's numbers: one for each row with this cell and each entry beside it."""
+    made = []
+    for row in (r for r in protocol.published if cell in r.cells):
+        beside = [
+            line for (t, c, _), line in found.items() if (t, c) == (protocol.name, cell) and line.row is row
+        ]
+        for line in beside:
+            cells = _cells(row.cells[cell], line.ours)
+            made.append(f"| {protocol.name}, {cell} | {row.name} | {cells} | {line.entry}: {line.status} |")
+        if not beside:
+            cells = _cells(row.cells[cell], None)
+            made.append(f"| {protocol.name}, {cell} | {row.name} | {cells} | nothing made so was measured |")
+    return made
+
+
+def _printed(protocol: Protocol, row: str, cell: str) -> Published | None:
+    return next((r.cells[cell] for r in protocol.published if r.name == row and cell in r.cells), None)
+
+
+def _ours(found: Lines, table: str, cell: str, entry: str) -> Summary | None:
+    line = found.get((table, cell, entry))
+    return None if line is None else line.ours
+
+
+def _cells(*summaries: Summary | Published | None) -> str:
     def cell(s: Summary | Published | None) -> str:
         if s is None:
             return "–"

@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from autocl.baselines.base import Method
-from autocl.data.fixed import FixedStream
+from autocl.data.stream import Stream
 from autocl.errors import InputError
-from autocl.evaluation.harness import take_through
+from autocl.passage import run_streams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Trial:
 
 
 def search(
-    make: Callable[..., Method], grid: Mapping[str, Sequence[Any]], streams: Sequence[FixedStream]
+    make: Callable[..., Method], grid: Mapping[str, Sequence[Any]], streams: Sequence[Stream]
 ) -> list[Trial]:
     """Try every combination of a grid; the best comes first.
 
@@ -37,14 +37,15 @@ def search(
     """
     for stream in streams:
         for task in stream.tasks:
-            if task.query_set is not task.demo_set:
+            demo_set, query_set = task.sets
+            if query_set is not demo_set:
                 raise InputError(
-                    f"{stream.name} asks about {task.query_set.name}/{task.query_set.split}: make streams "
+                    f"{stream.name} asks about {query_set.name}/{query_set.split}: make streams "
                     'for a search with part="validation", so that no test image takes part in the choice'
                 )
     trials = []
     for values in product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        reached = 100 * take_through(make(**chosen), streams).matrix.average()
+        reached = 100 * run_streams(make(**chosen), streams).matrix.average()
         trials.append(Trial(options=chosen, mean=float(reached.mean()), std=float(reached.std(correction=0))))
     return sorted(trials, key=lambda trial: -trial.mean)

@@ -14,10 +14,9 @@ from tools.training_command import command_of
 from autocl import zoo
 from autocl.config import to_dict
 from autocl.errors import FileError
-from autocl.evaluation.bench import table_of
-from autocl.evaluation.outcome import read_all
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.table import markdown
+from autocl.evaluation.results import read_results
+from autocl.evaluation.table import lines, markdown
 from autocl.files import read_tensors, write_json, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
@@ -25,7 +24,7 @@ from autocl.recipes import RECIPES
 from autocl.training import checkpoint
 from autocl.training.folder import DATA
 from autocl.training.log import read_log
-from autocl.training.recipe import Recipe, read_recipe
+from autocl.training.recipe import Recipe, provenance, read_recipe
 
 ZOO = Path(zoo.__file__).parent
 PURPOSE = {
@@ -85,8 +84,7 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
     }
     with learner_file(run) as best:
         _, made = read_tensors(best, kind="learner")
-    kept = ("recipe", "sets", "acl", "shots", "validated_on", "step", "validation")
-    meta = {"name": name, **{key: made[key] for key in kept}}
+    meta = {"name": name, **provenance(recipe), "step": made["step"], "validation": made["validation"]}
     file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
     write_json(folder / f"{name}.json", record)
     return file
@@ -142,12 +140,12 @@ def _measured(name: str, learner: Learner, results: Path) -> str:
     tables = []
     for protocol in PROTOCOLS.values():
         own = [
-            o
-            for o in read_all(results, protocol.name)
-            if o.subject == name and o.identity.get("fingerprint") == learner.fingerprint()
+            r
+            for r in read_results(results, protocol.name)
+            if r.entry == name and r.identity.get("fingerprint") == learner.fingerprint()
         ]
         if own:
-            tables.append(markdown(table_of(protocol, own), title=protocol.title).replace("# ", "### ", 1))
+            tables.append(markdown(lines(protocol, own), title=protocol.title).replace("# ", "### ", 1))
     return "\n".join(tables) or "Nothing yet: `autocl bench all` measures it.\n"
 
 

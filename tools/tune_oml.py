@@ -14,8 +14,8 @@ from tools.search import Trial, search
 
 from autocl.baselines.incontext import InContext
 from autocl.data import load
-from autocl.data.fixed import FixedStream
 from autocl.data.split import split_stream
+from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.files import write_json
 from autocl.learner import Learner, ReadoutLearner
@@ -26,11 +26,11 @@ GRID = {"rate": (3e-2, 3e-3, 3e-4, 3e-5), "iterations": (1, 2, 5, 8, 10)}
 RUNS = 10
 
 
-def validation_streams() -> dict[str, list[FixedStream]]:
+def validation_streams() -> dict[str, list[Stream]]:
     """The three settings of the Split-MNIST table, over the validation part."""
     train, test = load("mnist"), load("mnist", "test")
 
-    def streams(scenario: Scenario, tasks: int) -> list[FixedStream]:
+    def streams(scenario: Scenario, tasks: int) -> list[Stream]:
         form: dict[str, Any] = {"scenario": scenario, "shots": 15, "tasks": tasks, "part": "validation"}
         return [split_stream(train, test, run=run, **form) for run in range(RUNS)]
 
@@ -43,7 +43,7 @@ def validation_streams() -> dict[str, list[FixedStream]]:
 
 def tuned(
     learner: ReadoutLearner,
-    settings: Mapping[str, Sequence[FixedStream]],
+    settings: Mapping[str, Sequence[Stream]],
     *,
     grid: Mapping[str, Sequence[float]] = GRID,
 ) -> tuple[ReadoutLearner, dict[str, list[Trial]]]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.config import Amount, check
-from autocl.data.batch import StreamBatch, Task
+from autocl.data.stream import Stream, Task
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 from autocl.matrix import TransferMatrix
@@ -64,7 +64,7 @@ class Outcome:
 def acl_objective(
     learner: Learner,
     features: Tensor,
-    batch: StreamBatch,
+    batch: Stream,
     config: ObjectiveConfig,
     *,
     state: LearnerState | None = None,

@@ -6,11 +6,11 @@ import pytest
 import torch
 from dot_images import dots
 
-from autocl.data.fixed import FixedStream
 from autocl.data.split import split_stream
+from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 
-Streams = Callable[..., list[FixedStream]]
+Streams = Callable[..., list[Stream]]
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def streams() -> Streams:
     """streams(scenario, runs=2) -> that many runs of a 3-task 2-way stream."""
     train, test = dots("train"), dots("test", seed=1)
 
-    def make(scenario: Scenario = "class", runs: int = 2, shots: int = 4) -> list[FixedStream]:
+    def make(scenario: Scenario = "class", runs: int = 2, shots: int = 4) -> list[Stream]:
         return [split_stream(train, test, scenario=scenario, shots=shots, run=r) for r in range(runs)]
 
     return make

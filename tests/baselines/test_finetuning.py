@@ -10,8 +10,10 @@ from autocl.baselines.embedding import Embedding
 from autocl.baselines.hyperparameters import DEMOS
 from autocl.baselines.lwf import LwF
 from autocl.baselines.replay import Joint, Rehearsal
+from autocl.data.stream import side_by_side
 from autocl.encoders import Identity
 from autocl.errors import InputError
+from autocl.passage import run_streams
 
 NAMES = ["adagrad", "adam", "ewc", "joint", "l2", "lwf", "mas", "online-ewc", "rehearsal", "sgd", "si"]
 SMALL = {"hidden": (16, 16), "batch": 8}
@@ -19,16 +21,17 @@ SMALL = {"hidden": (16, 16), "batch": 8}
 
 def through(method, runs, seeds=None):
     """Take a method through the streams; accuracies [boundaries, tasks, runs]."""
-    method.begin(StreamInfo.of(runs, seeds=seeds or range(len(runs))))
+    stream = side_by_side(runs)
+    method.begin(StreamInfo.of(stream, seeds=seeds or range(len(runs))))
     rows = []
-    for tasks in zip(*(s.tasks for s in runs), strict=True):
-        method.learn(tasks)
+    for task in stream.tasks:
+        method.learn(task)
         rows.append(torch.stack([accuracy(method, t) for t in runs[0].tasks]))
     return torch.stack(rows)
 
 
 def accuracy(method, task):
-    return (method.predict(task.query_set, task.query_index).argmax(-1) == task.query_labels).float().mean(-1)
+    return (method.predict(task.query_set, task.queries[0]).argmax(-1) == task.query_labels).float().mean(-1)
 
 
 def test__registry__knows_the_rows_of_the_table():
@@ -49,14 +52,14 @@ def test__registry__knows_the_rows_of_the_table():
 def test__learn__masters_the_first_task_and_predict_is_pure(name, streams):
     runs = streams("class")
     method = get_method(name, **SMALL, epochs=12)
-    method.begin(StreamInfo.of(runs, seeds=(0, 1)))
-    method.learn([s.tasks[0] for s in runs])
+    method.begin(StreamInfo.of(side_by_side(runs), seeds=(0, 1)))
+    method.learn(side_by_side(runs).tasks[0])
     task = runs[0].tasks[0]
-    first = method.predict(task.query_set, task.query_index)
+    first = method.predict(task.query_set, task.queries[0])
     assert first.shape == (2, 48, 6)
     assert torch.isneginf(first[..., 2:]).all()
     assert torch.isfinite(first[..., :2]).all()
-    assert torch.equal(first, method.predict(task.query_set, task.query_index.expand(2, -1)))
+    assert torch.equal(first, method.predict(task.query_set, task.queries.expand(2, -1)))
     assert (accuracy(method, task) > 0.9).all()
 
 
@@ -70,6 +73,18 @@ def test__runs_side_by_side__equal_runs_one_by_one(name, diet, streams):
     through(alone, runs[1:2], seeds=(6,))
     torch.testing.assert_close(together.stack.flat[1:2], alone.stack.flat, rtol=1e-4, atol=1e-5)
     assert together.cost() == alone.cost()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test__evaluation__gives_a_run_the_same_bits_whatever_its_neighbours(name, streams):
+    runs = streams("domain", runs=3)
+    weights = {}
+    for count in (1, 3):
+        method = get_method(name, hidden=(32, 32), batch=7, epochs=4, diet="demos")
+        matrix = run_streams(method, runs[-count:], seeds=(5, 6, 7)[-count:]).matrix.values[-1]
+        weights[count] = method.stack.flat[-1], matrix.nan_to_num(-1)
+    for alone, together in zip(weights[1], weights[3], strict=True):
+        assert torch.equal(alone, together)
 
 
 def test__begin__starts_afresh(streams):
@@ -91,7 +106,7 @@ def test__cost__counts_by_hand(streams):
     runs = streams("class")
     method = get_method("ewc", **SMALL)
     through(method, runs)
-    images = len(runs[0].tasks[0].train_index)
+    images = runs[0].tasks[0].train.shape[1]
     cost = method.cost()
     assert cost.examples == 3 * 4 * images
     assert cost.gradient_steps == 3 * 4 * -(-images // 8)
@@ -120,10 +135,10 @@ def test__schedules__are_hsus_on_all_images_and_searched_on_demos():
 def test__lwf__targets_are_the_old_networks_softened_answers(streams):
     runs = streams("class")
     method = LwF(**SMALL, temperature=3.0)
-    method.begin(StreamInfo.of(runs, seeds=(0, 1)))
-    method.learn([s.tasks[0] for s in runs])
+    method.begin(StreamInfo.of(side_by_side(runs), seeds=(0, 1)))
+    method.learn(side_by_side(runs).tasks[0])
     old = method.stack.flat.clone()
-    method.learn([s.tasks[1] for s in runs])
+    method.learn(side_by_side(runs).tasks[1])
     x = torch.randn(2, 5, 64)
     raw = method.stack.with_weights(old).forward(x.clone())[-1]
     targets = torch.zeros(2, 5, 6)
@@ -142,8 +157,8 @@ def test__rehearsal__keeps_equally_many_of_each_task(streams):
     through(method, runs)
     assert [s.index.shape[1] for s in method.kept] == [3, 3, 3]
     for share, task in zip(method.kept, runs[0].tasks, strict=True):
-        assert set(share.index[0].tolist()) <= set(task.train_index.tolist())
-        assert set(share.labels[0].tolist()) <= set(task.train_labels.tolist())
+        assert set(share.index[0].tolist()) <= set(task.train[0].tolist())
+        assert set(share.labels[0].tolist()) <= set(task.train_labels[0].tolist())
     with pytest.raises(InputError, match="memory must be at least 1"):
         Rehearsal(memory=0)
 
@@ -152,7 +167,7 @@ def test__joint__keeps_and_counts_everything(streams):
     runs = streams("class")
     method = Joint(**SMALL)
     through(method, runs)
-    images = sum(len(t.train_index) for t in runs[0].tasks)
+    images = sum(t.train.shape[1] for t in runs[0].tasks)
     assert sum(s.index.shape[1] for s in method.kept) == images
     assert method.cost().state_bytes > images * 64 * 4
 
@@ -164,22 +179,22 @@ def test__method_that_has_not_begun__says_so(streams):
         get_method("knn", embedding=Embedding(Identity(n_features=64), channels=1)),
     ):
         with pytest.raises(InputError, match="has not begun: call begin"):
-            method.learn([task])
+            method.learn(task)
         with pytest.raises(InputError, match="has not begun: call begin"):
-            method.predict(task.query_set, task.query_index)
+            method.predict(task.query_set, task.queries[0])
         with pytest.raises(InputError, match="has not begun: call begin"):
             method.cost()
 
 
 def test__streams_of_different_form__are_refused(streams):
     with pytest.raises(InputError, match="must agree on scenario"):
-        StreamInfo.of([streams("class")[0], streams("domain")[0]], seeds=(0, 1))
+        side_by_side([streams("class")[0], streams("domain")[0]])
     with pytest.raises(InputError, match="one seed for each"):
-        StreamInfo.of(streams(), seeds=(0,))
+        StreamInfo.of(side_by_side(streams()), seeds=(0,))
     method = get_method("adam", **SMALL)
-    method.begin(StreamInfo.of(streams(), seeds=(0, 1)))
+    method.begin(StreamInfo.of(side_by_side(streams()), seeds=(0, 1)))
     with pytest.raises(InputError, match="begin was told of 2"):
-        method.learn([streams()[0].tasks[0]])
+        method.learn(streams()[0].tasks[0])
     with pytest.raises(InputError, match="index has rows for 3 runs"):
         method.predict(streams()[0].tasks[0].query_set, torch.zeros(3, 4, dtype=torch.int64))
 
@@ -190,6 +205,6 @@ def test__settings__are_plain_data_that_tell_methods_apart(streams):
     assert before["strength"] == 3.0
     assert before["hidden"] == (400, 400)
     through(get_method("ewc", **SMALL), streams())
-    method.begin(StreamInfo.of(streams(), seeds=(0, 1)))
+    method.begin(StreamInfo.of(side_by_side(streams()), seeds=(0, 1)))
     assert method.settings() == before
     assert json.loads(json.dumps(before))["diet"] == "full"

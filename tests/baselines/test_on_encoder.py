@@ -14,8 +14,8 @@ from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import InputError
-from autocl.evaluation.harness import take_through
 from autocl.learner import Learner, LearnerConfig, ReadoutLearnerConfig
+from autocl.passage import run_streams
 from autocl.readouts import ReadoutConfig
 
 FROZEN = ["nearest-mean", "streaming-lda", "shrunk-lda", "ridge", "knn"]
@@ -45,11 +45,11 @@ def test__needs__says_who_stands_on_an_encoder():
 @pytest.mark.parametrize("name", FROZEN)
 @pytest.mark.parametrize("diet", ["demos", "full"])
 def test__frozen_features__are_learned_without_forgetting(name, diet, streams):
-    taken = take_through(get_method(name, embedding=pixels(), diet=diet), streams("class"))
+    taken = run_streams(get_method(name, embedding=pixels(), diet=diet), streams("class"))
     assert taken.matrix.average().min() > 0.9
     assert taken.cost.gradient_steps == 0
     assert taken.cost.examples == (
-        24 if diet == "demos" else sum(len(t.train_index) for t in streams()[0].tasks)
+        24 if diet == "demos" else sum(t.train.shape[1] for t in streams()[0].tasks)
     )
 
 
@@ -58,11 +58,11 @@ def test__meta_learned__learn_streams_and_runs_do_not_mix(name, streams):
     encoder = replace(SHAPE["encoder"], gated=name == "anml")
     learner, runs = learner_of(META[name], encoder=encoder), streams("class", runs=3)
     together, alone = InContext(learner), InContext(learner)
-    taken, again = take_through(together, runs), take_through(alone, runs[2:])
+    taken, again = run_streams(together, runs), run_streams(alone, runs[2:])
     task = runs[0].tasks[0]
     torch.testing.assert_close(
-        together.predict(task.query_set, task.query_index)[2:],
-        alone.predict(task.query_set, task.query_index),
+        together.predict(task.query_set, task.queries[0])[2:],
+        alone.predict(task.query_set, task.queries[0]),
     )
     assert taken.cost == again.cost
     assert taken.cost.gradient_steps == (24 if name in ("oml", "anml") else 0)
@@ -81,7 +81,7 @@ def test__a_frozen_encoder__keeps_its_mode_and_weights(streams):
     images = dots("train", size=16)
     runs = [split_stream(images, dots("test", seed=1, size=16), scenario="class", shots=2, run=0)]
     method = get_method("nearest-mean", embedding=Embedding(learner.encoder, channels=1))
-    take_through(method, runs)
+    run_streams(method, runs)
     assert learner.encoder.training
     assert learner.fingerprint() == before
 
@@ -107,7 +107,7 @@ def test__tuned__takes_the_best_of_the_grid_on_all_settings(streams):
     assert chosen.rate == 0.01
     assert {len(tried) for tried in trials.values()} == {4}
     assert trials["class"][0].mean > trials["class"][-1].mean
-    assert take_through(InContext(found), streams("class")).cost.gradient_steps == chosen.iterations * 24
+    assert run_streams(InContext(found), streams("class")).cost.gradient_steps == chosen.iterations * 24
 
 
 def test__search__finds_the_better_option_on_validation_and_refuses_test_images(streams):

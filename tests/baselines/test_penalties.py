@@ -7,6 +7,7 @@ from textbook_mlp import example_gradients, reference_logits
 from autocl.baselines import StreamInfo, get_method
 from autocl.baselines.examples import gather, share_of
 from autocl.baselines.penalties import SI, QuadraticPenalty
+from autocl.data.stream import side_by_side
 from autocl.errors import InputError
 
 SMALL = {"hidden": (6, 5), "batch": 8, "epochs": 1}
@@ -15,9 +16,10 @@ SMALL = {"hidden": (6, 5), "batch": 8, "epochs": 1}
 def after_first_task(name, streams, scenario="class", **options):
     method = get_method(name, **SMALL, **options)
     assert isinstance(method, QuadraticPenalty)
-    method.begin(StreamInfo.of(streams, seeds=range(len(streams))))
-    method.learn([s.tasks[0] for s in streams])
-    return method, gather([share_of([s.tasks[0] for s in streams], "full")])
+    stream = side_by_side(streams)
+    method.begin(StreamInfo.of(stream, seeds=range(len(streams))))
+    method.learn(stream.tasks[0])
+    return method, gather([share_of(stream.tasks[0], "full")])
 
 
 @pytest.mark.parametrize("scenario", ["domain", "class"])
@@ -64,7 +66,7 @@ def test__si__path_integral_on_a_quadratic_is_each_weights_share_of_the_fall(str
     """L = ½ Σ h θ²: gradient steps of size η sum to h (θ₀² - θ_T²) / (2 - ηh), the fall of L as η → 0."""
     eta = 0.01
     method = SI(hidden=(6, 5), optimizer="sgd", lr=eta)
-    method.begin(StreamInfo.of(streams(), seeds=(0, 1)))
+    method.begin(StreamInfo.of(side_by_side(streams()), seeds=(0, 1)))
     h = torch.rand_like(method.stack.flat) * 5
     start = method.stack.flat.clone()
     method._before(None)
@@ -93,19 +95,19 @@ def test__strength_zero__equals_adam_bit_for_bit(name, streams):
     runs = streams("class")
     free, plain = get_method(name, strength=0.0, **SMALL), get_method("adam", **SMALL)
     for method in (free, plain):
-        method.begin(StreamInfo.of(runs, seeds=(0, 1)))
-        for tasks in zip(*(s.tasks for s in runs), strict=True):
-            method.learn(tasks)
+        method.begin(StreamInfo.of(side_by_side(runs), seeds=(0, 1)))
+        for task in side_by_side(runs).tasks:
+            method.learn(task)
     assert torch.equal(free.stack.flat, plain.stack.flat)
 
 
 def test__ewc__one_quadratic_has_the_gradient_of_one_penalty_for_each_task(streams):
     runs = streams("class")
     method = get_method("ewc", strength=3.0, **SMALL)
-    method.begin(StreamInfo.of(runs, seeds=(0, 1)))
+    method.begin(StreamInfo.of(side_by_side(runs), seeds=(0, 1)))
     penalties, before = [], torch.zeros_like(method.stack.flat)
-    for tasks in zip(*(s.tasks for s in runs), strict=True):
-        method.learn(tasks)
+    for task in side_by_side(runs).tasks:
+        method.learn(task)
         penalties.append((method.importance - before, method.stack.flat.clone()))
         before = method.importance
     method.stack.flat += 0.1
@@ -118,9 +120,9 @@ def test__ewc__one_quadratic_has_the_gradient_of_one_penalty_for_each_task(strea
 def test__l2__pull_is_to_the_last_tasks_weights_and_does_not_grow(streams):
     runs = streams("class")
     method = get_method("l2", strength=0.5, **SMALL)
-    method.begin(StreamInfo.of(runs, seeds=(0, 1)))
-    for tasks in zip(*(s.tasks for s in runs), strict=True):
-        method.learn(tasks)
+    method.begin(StreamInfo.of(side_by_side(runs), seeds=(0, 1)))
+    for task in side_by_side(runs).tasks:
+        method.learn(task)
     end = method.stack.flat.clone()
     method.stack.flat += 0.25
     pull = torch.zeros_like(end)
@@ -131,8 +133,8 @@ def test__l2__pull_is_to_the_last_tasks_weights_and_does_not_grow(streams):
 def test__first_task__is_learned_without_penalty(streams):
     method, _ = after_first_task("ewc", streams(), strength=1e9)
     plain = get_method("adam", **SMALL)
-    plain.begin(StreamInfo.of(streams(), seeds=(0, 1)))
-    plain.learn([s.tasks[0] for s in streams()])
+    plain.begin(StreamInfo.of(side_by_side(streams()), seeds=(0, 1)))
+    plain.learn(side_by_side(streams()).tasks[0])
     assert torch.equal(method.stack.flat, plain.stack.flat)
 
 

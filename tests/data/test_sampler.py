@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autocl.data.batch import StreamBatch
 from autocl.data.draw import sample_without_replacement
 from autocl.data.imageset import ImageSet, assert_disjoint
 from autocl.data.sampler import StreamSampler
+from autocl.data.stream import Stream
 from autocl.data.stream_config import StreamConfig
 from autocl.errors import DataError, InputError
 
@@ -31,7 +31,7 @@ def toy(name: str = "toy", classes: int = 12, images: int = 20, channels: int = 
     )
 
 
-def same(a: StreamBatch, b: StreamBatch) -> bool:
+def same(a: Stream, b: Stream) -> bool:
     """Equal as streams of images: the numbering of the pool does not matter."""
     fields = ("demos", "queries", "first")
     return all(

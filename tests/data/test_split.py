@@ -1,4 +1,4 @@
-"""Fixed streams on sets small enough to write the answer down, and on the real files when they are there."""
+"""Streams for meta-testing: on sets small enough to write the answer down, and on real files if present."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autocl.data.fixed import FixedStream, FixedTask, Stage, chain_stream, validation_rows
+from autocl.data.fixed import Stage, chain_stream, validation_rows
 from autocl.data.imageset import ImageSet
 from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
+from autocl.data.stream import Stream, Task
 from autocl.errors import DataError, InputError
 
 
@@ -40,29 +41,29 @@ def test_split_stream__paper_demos__are_the_runs_block_class_after_class() -> No
     assert [t.name for t in stream.tasks] == ["digits-01", "digits-23"]
     assert stream.n_outputs == 4
     first, second = stream.tasks
-    assert first.demo_index.tolist() == [2, 10, 3, 11]
-    assert first.demo_labels.tolist() == [0, 1, 0, 1]
-    assert second.demo_index.tolist() == [18, 26, 19, 27]
-    assert second.demo_labels.tolist() == [2, 3, 2, 3]
+    assert first.demos[0].tolist() == [2, 10, 3, 11]
+    assert first.demo_labels[0].tolist() == [0, 1, 0, 1]
+    assert second.demos[0].tolist() == [18, 26, 19, 27]
+    assert second.demo_labels[0].tolist() == [2, 3, 2, 3]
     assert second.query_set is TEST
-    assert second.query_index.tolist() == [6, 7, 8, 9, 10, 11]
-    assert second.query_labels.tolist() == [2, 2, 2, 3, 3, 3]
-    assert second.train_index.tolist() == [16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 29]
-    assert second.train_labels.tolist() == [2] * 6 + [3] * 6
+    assert second.queries[0].tolist() == [6, 7, 8, 9, 10, 11]
+    assert second.query_labels[0].tolist() == [2, 2, 2, 3, 3, 3]
+    assert second.train[0].tolist() == [16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 29]
+    assert second.train_labels[0].tolist() == [2] * 6 + [3] * 6
 
 
 def test_split_stream__domain__shares_the_labels() -> None:
     stream = split_stream(TRAIN, TEST, scenario="domain", shots=2, run=0, demos="paper")
     assert stream.n_outputs == 2
-    assert [t.demo_labels.tolist() for t in stream.tasks] == [[0, 1, 0, 1]] * 2
-    assert [sorted(set(t.query_labels.tolist())) for t in stream.tasks] == [[0, 1]] * 2
+    assert [t.demo_labels[0].tolist() for t in stream.tasks] == [[0, 1, 0, 1]] * 2
+    assert [sorted(set(t.query_labels[0].tolist())) for t in stream.tasks] == [[0, 1]] * 2
 
 
 def test_split_stream__validation_part__asks_held_out_training_images() -> None:
     stream = split_stream(TRAIN, TEST, scenario="class", shots=2, run=0, part="validation")
     assert stream.tasks[1].query_set is TRAIN
-    assert stream.tasks[1].query_index.tolist() == [22, 23, 30, 31]
-    assert stream.tasks[1].query_labels.tolist() == [2, 2, 3, 3]
+    assert stream.tasks[1].queries[0].tolist() == [22, 23, 30, 31]
+    assert stream.tasks[1].query_labels[0].tolist() == [2, 2, 3, 3]
 
 
 def test_split_stream__fewer_tasks__is_the_beginning_of_the_longer_stream() -> None:
@@ -70,12 +71,12 @@ def test_split_stream__fewer_tasks__is_the_beginning_of_the_longer_stream() -> N
         split_stream(TRAIN, TEST, scenario="class", shots=3, run=4, tasks=tasks) for tasks in (1, None)
     )
     assert len(short.tasks) == 1
-    assert torch.equal(short.tasks[0].demo_index, long.tasks[0].demo_index)
+    assert torch.equal(short.tasks[0].demos[0], long.tasks[0].demos[0])
 
 
-def overlap(task: FixedTask) -> set[int]:
-    shown = set(task.demo_index.tolist()) | set(task.train_index.tolist())
-    return shown & set(task.query_index.tolist()) if task.query_set is task.demo_set else set()
+def overlap(task: Task) -> set[int]:
+    shown = set(task.demos[0].tolist()) | set(task.train[0].tolist())
+    return shown & set(task.queries[0].tolist()) if task.query_set is task.demo_set else set()
 
 
 @settings(max_examples=40, deadline=None)
@@ -93,24 +94,24 @@ def test_split_stream__any_choice__labels_match_classes_and_nothing_shown_is_ask
     for t, task in enumerate(stream.tasks):
         offset = 2 * t if scenario == "domain" else 0
         for images, rows, labels in (
-            (task.demo_set, task.demo_index, task.demo_labels),
-            (task.query_set, task.query_index, task.query_labels),
-            (task.demo_set, task.train_index, task.train_labels),
+            (task.demo_set, task.demos[0], task.demo_labels[0]),
+            (task.query_set, task.queries[0], task.query_labels[0]),
+            (task.demo_set, task.train[0], task.train_labels[0]),
         ):
             assert np.array_equal(images.labels[rows.numpy()], labels.numpy() + offset)
-        assert len(task.demo_index.unique()) == 2 * shots
+        assert len(task.demos[0].unique()) == 2 * shots
         assert not overlap(task)
-        assert set(task.demo_index.tolist()) <= set(task.train_index.tolist())
+        assert set(task.demos[0].tolist()) <= set(task.train[0].tolist())
 
 
 def test_demos__random__change_with_the_run_and_not_with_the_stream() -> None:
     a, b = Stage(name="a", train=TRAIN, test=TEST, classes=(0, 1)), half(TRAIN, TEST, "23")
     ab, ba = chain_stream([a, b], shots=3, run=2), chain_stream([b, a], shots=3, run=2, scenario="class")
-    assert torch.equal(ab.tasks[0].demo_index, ba.tasks[1].demo_index)
-    assert torch.equal(ab.tasks[0].demo_labels + 2, ba.tasks[1].demo_labels)
+    assert torch.equal(ab.tasks[0].demos[0], ba.tasks[1].demos[0])
+    assert torch.equal(ab.tasks[0].demo_labels[0] + 2, ba.tasks[1].demo_labels[0])
     other = chain_stream([a, b], shots=3, run=3)
-    assert not torch.equal(ab.tasks[0].demo_index, other.tasks[0].demo_index)
-    orders = {tuple(chain_stream([a], shots=2, run=r).tasks[0].demo_labels.tolist()) for r in range(60)}
+    assert not torch.equal(ab.tasks[0].demos[0], other.tasks[0].demos[0])
+    orders = {tuple(chain_stream([a], shots=2, run=r).tasks[0].demo_labels[0].tolist()) for r in range(60)}
     assert len(orders) == 6  # every arrangement of two and two
 
 
@@ -119,14 +120,14 @@ def test_split_omniglot__any_length__asks_what_was_not_shown_of_different_charac
     short, long = (
         split_omniglot(characters, tasks=tasks, scenario="class", shots=15, run=1) for tasks in (5, 15)
     )
-    used = [c for task in long.tasks for c in np.unique(characters.labels[task.query_index.numpy()]).tolist()]
+    used = [c for task in long.tasks for c in np.unique(characters.labels[task.queries[0].numpy()]).tolist()]
     assert sorted(used) == list(range(30))
     assert long.n_outputs == 30
     for task in long.tasks:
-        assert (len(task.demo_index), len(task.query_index)) == (30, 10)
+        assert (len(task.demos[0]), len(task.queries[0])) == (30, 10)
         assert not overlap(task)
     assert [t.name for t in short.tasks] == [t.name for t in long.tasks[:5]]
-    assert torch.equal(short.tasks[4].demo_index, long.tasks[4].demo_index)
+    assert torch.equal(short.tasks[4].demos[0], long.tasks[4].demos[0])
     with pytest.raises(InputError, match="32 different classes; omniglot/test has 30"):
         split_omniglot(characters, tasks=16, scenario="class", shots=15, run=1)
 
@@ -137,9 +138,9 @@ def test_halves__chained__are_five_way_domain_tasks() -> None:
     stream = chain_stream(stages, shots=2, run=0, demos="paper")
     assert stream.name == "mnist-04 → cifar10-04 → mnist-59"
     assert stream.n_outputs == 5
-    assert stream.tasks[2].demo_labels.tolist() == [0, 1, 2, 3, 4] * 2
-    assert stream.tasks[2].demo_index.tolist()[:5] == [40, 48, 56, 64, 72]
-    assert stream.tasks[2].query_index.tolist() == list(range(10, 20))
+    assert stream.tasks[2].demo_labels[0].tolist() == [0, 1, 2, 3, 4] * 2
+    assert stream.tasks[2].demos[0].tolist()[:5] == [40, 48, 56, 64, 72]
+    assert stream.tasks[2].queries[0].tolist() == list(range(10, 20))
     for span in ("5", "94", "a4"):
         with pytest.raises(InputError, match="two digits"):
             half(*sets[0], span)
@@ -148,14 +149,14 @@ def test_halves__chained__are_five_way_domain_tasks() -> None:
 def test_mini_streams__own_the_first_two_classes_of_each_task() -> None:
     cifar = digits("cifar100", classes=100), digits("cifar100", "test", classes=100, per_class=2)
     stream = mini_split_cifar100(*cifar, shots=3, run=0)
-    shown = [np.unique(cifar[0].labels[t.demo_index.numpy()]).tolist() for t in stream.tasks]
+    shown = [np.unique(cifar[0].labels[t.demos[0].numpy()]).tolist() for t in stream.tasks]
     assert shown == [[0, 1], [10, 11], [20, 21], [30, 31], [40, 41]]
     assert stream.n_outputs == 10
     pairs = [(digits(n), TEST) for n in ("cifar10", "mnist", "fashion_mnist")]
     five = five_datasets([*pairs, (digits("svhn"), None), (digits("notmnist"), None)], shots=3, run=0)
     assert [t.name for t in five.tasks][2:] == ["fashion_mnist-01", "svhn-01", "notmnist-01"]
-    assert [t.query_labels.unique().tolist() for t in five.tasks] == [[2 * t, 2 * t + 1] for t in range(5)]
-    assert [len(t.query_index) for t in five.tasks] == [6, 6, 6, 10, 10]
+    assert [t.query_labels[0].unique().tolist() for t in five.tasks] == [[2 * t, 2 * t + 1] for t in range(5)]
+    assert [len(t.queries[0]) for t in five.tasks] == [6, 6, 6, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def test_streams__impossible__are_refused_with_the_reason(make, message) -> None
         make()
 
 
-def mnist_stream(**choice: object) -> FixedStream:
+def mnist_stream(**choice: object) -> Stream:
     from autocl.data import load
 
     try:
@@ -190,15 +191,15 @@ def mnist_stream(**choice: object) -> FixedStream:
 
 def test_split_mnist__real_files__asks_all_10000_test_images() -> None:
     stream = mnist_stream()
-    assert sum(len(t.query_index) for t in stream.tasks) == 10_000
-    assert sum(len(t.train_index) for t in stream.tasks) == 55_000
+    assert sum(len(t.queries[0]) for t in stream.tasks) == 10_000
+    assert sum(len(t.train[0]) for t in stream.tasks) == 55_000
     # MNIST's test set has 980 zeros and 1,135 ones.
-    assert torch.bincount(stream.tasks[0].query_labels).tolist() == [980, 1135]
+    assert torch.bincount(stream.tasks[0].query_labels[0]).tolist() == [980, 1135]
 
 
 def test_split_mnist__real_files__validation_is_the_last_5000_training_images() -> None:
     stream = mnist_stream(part="validation")
-    assert sum(len(t.query_index) for t in stream.tasks) == 5_000
+    assert sum(len(t.queries[0]) for t in stream.tasks) == 5_000
     order = stream.tasks[0].query_set.order
     assert order is not None
-    assert min(order[t.query_index.numpy()].min() for t in stream.tasks) == 55_000
+    assert min(order[t.queries[0].numpy()].min() for t in stream.tasks) == 55_000

@@ -1,6 +1,5 @@
 """Sets whose pixels tell their class, and methods whose answers are known beforehand."""
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -9,10 +8,11 @@ import torch
 from torch import Tensor
 
 from autocl.baselines.base import Cost, Method, StreamInfo, rows_for
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet, content_hash
+from autocl.data.stream import Task
 from autocl.encoders import EncoderConfig
-from autocl.evaluation.subject import Subject, Training
+from autocl.evaluation.entry import Entry
+from autocl.evaluation.published import Provenance
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 
@@ -55,12 +55,13 @@ class Known(Method):
         self.table: list[dict[tuple[str, int], int]] = [{} for _ in info.seeds]
         self.seen = 0
 
-    def learn(self, tasks: Sequence[FixedTask]) -> None:
-        for table, task in zip(self.table, tasks, strict=True):
+    def learn(self, task: Task) -> None:
+        images, _ = task.sets
+        for table, rows, labels in zip(self.table, task.demos, task.demo_labels, strict=True):
             self.forget(table)
-            for row, label in zip(task.demo_index.tolist(), task.demo_labels.tolist(), strict=True):
-                table[task.demo_set.name, int(task.demo_set.images[row, 0, 0, 0])] = label
-        self.seen += len(tasks[0].demo_index)
+            for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+                table[images.name, int(images.images[row, 0, 0, 0])] = label
+        self.seen += task.demos.shape[1]
 
     def forget(self, table: dict[tuple[str, int], int]) -> None:
         """Nothing is forgotten."""
@@ -111,15 +112,12 @@ def small_learner(n_classes: int, **changes: Any) -> Learner:
     return Learner(config)
 
 
-def known_subject(
-    method: Method, *, name: str = "known", fingerprint: str = "f", vectors: bool = False
-) -> Subject:
-    """A hand-made method as a subject on coded sets."""
-    return Subject(
+def known_entry(method: Method, *, name: str = "known", fingerprint: str = "f") -> Entry:
+    """A hand-made method as an entry on coded sets."""
+    return Entry(
         name=name,
         method=method,
         fingerprint=fingerprint,
         load=lambda ref: coded_set(ref.name, ref.split),
-        vectors=vectors,
-        training=Training(recipe=method.name),
+        trained=Provenance(recipe=method.name),
     )

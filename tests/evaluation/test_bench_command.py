@@ -6,19 +6,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from known_methods import coded_set, small_learner
 
 from autocl import zoo
 from autocl.baselines.base import method_names
 from autocl.cli.main import run_command
 from autocl.errors import InputError
-from autocl.evaluation import subject
+from autocl.evaluation import entry
+from autocl.evaluation.entry import learner_entry, open_learner
 from autocl.evaluation.find import find_methods
-from autocl.evaluation.rows import diverse_row, pair_row
-from autocl.evaluation.subject import SetRef, learner_subject, open_learner
+from autocl.evaluation.lines import read_lines
+from autocl.evaluation.protocol import SetRef
 from autocl.figures.report import write_report
-from autocl.files import write_tensors
 
 bench_main = partial(run_command, "bench")
 
@@ -30,19 +29,15 @@ def learner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def coded(name: str, split: str, **_: object) -> object:
         return coded_set(name, split)
 
-    monkeypatch.setattr(subject, "load", coded)
+    monkeypatch.setattr(entry, "load", coded)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     run = tmp_path / "runs" / "tiny"
-    small_learner(5).save_pretrained(run / "best.safetensors", meta={"recipe": "quick"})
-    recipe = {
-        "name": "fast_two_task",
-        "sources": [{"name": "omniglot"}, {"name": "mini_imagenet"}],
-        "objective": {"acl": False},
-        "streams": {"shots": 5},
-        "validation": {"split": "mnist"},
-    }
-    (run / "recipe.json").write_text(json.dumps(recipe))
+    meta = {
+        "recipe": "fast_two_task", "sets": "omniglot mini_imagenet", "scenario": "domain", "tasks": "2",
+        "ways": "5", "shots": "5", "acl": "false", "validated_on": "mnist",
+    }  # fmt: skip
+    small_learner(5).save_pretrained(run / "best.safetensors", meta=meta)
     lines = [{"step": s, "term/omniglot/1/own": 1.6 / (s + 1), "term/omniglot/1/back": 1.0} for s in range(5)]
     (run / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
     return run
@@ -56,8 +51,8 @@ def test_everything_from_one_command_and_again_without_measuring(
     printed = capsys.readouterr().out
     assert "split-mnist, domain 5-task: measuring tiny" in printed
     assert "needs 10 outputs, the learner has 5" in printed
-    page = Path("r/report.html").read_text()
-    for name in ("two-task", "split-mnist", "vit", "emergence", "weights"):
+    page = Path("r/report/index.html").read_text()
+    for name in ("two-task", "split-mnist", "emergence", "weights"):
         assert f'<section id="{name}">' in page
     assert "meta-learned at step 1" in page
     assert page.count("data:image/gif;base64,") == 1
@@ -65,23 +60,29 @@ def test_everything_from_one_command_and_again_without_measuring(
     # The page needs nothing else: pictures are in it, links stay within it.
     assert {a[:5] for a in re.findall(r'src="([^"]*)', page)} == {"data:"}
     assert {a[0] for a in re.findall(r'href="([^"]*)', page)} == {"#"}
-    tables = Path("r/tables.md").read_text()
-    assert "Omniglot + mini-ImageNet, no ACL" in tables, "the recipe beside the learner says acl = false"
+    stored = {p.name: p.read_bytes() for p in Path("r").glob("*.jsonl")}
+    assert {"two-task.jsonl", "split-mnist.jsonl", "emergence.jsonl", "weights.jsonl"} <= set(stored)
     bench_main(args)
     again = capsys.readouterr().out
     assert "measuring" not in again
     assert "drawing" not in again
+    assert {p.name: p.read_bytes() for p in Path("r").glob("*.jsonl")} == stored
+    bench_main(["meta-validation", *args[1:-1], "afresh"])
+    fresh = Path("afresh/meta-validation.jsonl").read_bytes()
+    assert fresh == stored["meta-validation.jsonl"], "two runs give the same lines"
+    bench_main(["report", "--out", "r"])
+    assert Path("r/report/index.html").read_text() == page
 
 
-def test_what_a_run_says_of_its_training_is_read(learner_file: Path, tmp_path: Path) -> None:
+def test_what_a_file_says_of_its_training_is_read(learner_file: Path, tmp_path: Path) -> None:
     found = open_learner(str(learner_file))
-    assert (found.name, found.training.recipe, found.training.acl) == ("tiny", "fast_two_task", False)
-    assert (found.training.shots, found.training.validated_on) == (5, "mnist")
-    alone = small_learner(5).save_pretrained(
-        tmp_path / "solo.safetensors", meta={"recipe": "quick", "shots": "3"}
-    )
-    training = open_learner(alone).training
-    assert (training.recipe, training.shots, training.acl) == ("quick", 3, True)
+    assert (found.name, found.trained.recipe, found.trained.acl) == ("tiny", "fast_two_task", False)
+    assert (found.trained.sets, found.trained.tasks) == (("omniglot", "mini_imagenet"), 2)
+    assert (found.trained.shots, found.trained.validated_on) == (5, "mnist")
+    assert found.trained.architecture == "identity + srwm"
+    alone = small_learner(5).save_pretrained(tmp_path / "solo.safetensors", meta={"recipe": "quick"})
+    trained = open_learner(alone).trained
+    assert (trained.recipe, trained.sets, trained.shots, trained.acl) == ("quick", (), 0, True)
 
 
 def test_methods_are_made_from_what_is_given(learner_file: Path) -> None:
@@ -106,28 +107,12 @@ def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.Captu
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert "sgd (demos diet)" in printed
-    stored = json.loads(Path("results/split-mnist/sgd--demos-diet/class-5-task.json").read_text())
-    assert stored["incomparable"] == "only 10 queries of each task were asked"
-    assert stored["paper_row"] == "SGD"
-    assert stored["cost"]["gradient_steps"] > 0
-
-
-def test_vectors_take_the_place_of_images(learner_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "vectors"
-    for name in ("cifar100", "cifar10", "mnist", "fashion_mnist", "svhn", "notmnist"):
-        for split in ("train", "test"):
-            rows = len(coded_set(name, split).images)
-            write_tensors(
-                folder / f"{name}-{split}.safetensors",
-                {"features": torch.rand(rows, 64)},
-                {"kind": "features"},
-            )
-    file = small_learner(10).save_pretrained(tmp_path / "frozen.safetensors")
-    bench_main(["vit", "--learner", str(file), "--vectors", str(folder), "--quick", "--out", "v"])
-    stored = json.loads(Path("v/vit/frozen/5-datasets.json").read_text())
-    assert not stored["refused"]
-    assert len(stored["tasks"]) == 5
-    assert stored["paper_row"] == "ACL on a frozen ViT-B/16"
+    stored = {(v["entry"], v["setting"]): v for v in read_lines(Path("results/split-mnist.jsonl"))}
+    sgd = stored["sgd (demos diet)", "class 5-task"]
+    assert sgd["incomparable"] == "only 10 queries of each task were asked"
+    assert sgd["trained"] == {"recipe": "sgd"}
+    assert sgd["cost"]["gradient_steps"] > 0
+    assert not Path("results/report").exists(), "made when it is asked for"
 
 
 @pytest.mark.parametrize(
@@ -135,6 +120,7 @@ def test_vectors_take_the_place_of_images(learner_file: Path, tmp_path: Path) ->
     [
         (["split-minst"], "no table 'split-minst'"),
         (["emergence"], "--run"),
+        (["shots", "--row", "ECW"], "no row 'ECW'"),
         (["shots", "--learner", "nowhere"], "'nowhere' is neither"),
         (["shots", "--method", "nowhere"], "no method 'nowhere'"),
     ],
@@ -159,8 +145,8 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
         asked.append(options)
         return coded_set(name, split)
 
-    monkeypatch.setattr(subject, "load", load)
-    gray = learner_subject(small_learner(5), "gray")
+    monkeypatch.setattr(entry, "load", load)
+    gray = learner_entry(small_learner(5), "gray")
     assert "in gray" in gray.load(SetRef(name="cifar10", split="test")).notes
     assert not gray.load(SetRef(name="mnist", split="test")).notes
     assert asked == [{"size": 8, "channels": 1}] * 2
@@ -178,12 +164,3 @@ def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     assert len(every) == len(some) + len(said) == len(method_names())
     with pytest.raises(InputError, match="stands on a learner's encoder"):
         find_methods(["ridge"])
-
-
-def test_what_a_shipped_learner_was_meta_trained_on_is_known() -> None:
-    assert open_learner("three-task").training.sets == ("omniglot", "mini_imagenet", "tiny_imagenet")
-    assert open_learner("quick").training.sets == ("glyphs",)
-    # Only two- and three-task learners stand beside the paper's rows of those tables.
-    beside = {name: pair_row(open_learner(name)) for name in zoo.names()}
-    assert {name for name, row in beside.items() if row} == {"two-task", "two-task-noacl", "three-task"}
-    assert diverse_row(open_learner("everyday")) == ""

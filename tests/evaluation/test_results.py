@@ -1,21 +1,22 @@
-"""Results as data: stored, reused only when nothing changed, compared with the paper as documented."""
+"""Results as lines: stored, reused only when nothing changed, compared with the paper as documented."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from known_methods import Known, OnlyLast, known_subject
+from known_methods import Known, OnlyLast, known_entry
 
-from autocl.errors import InputError
-from autocl.evaluation.bench import run, table_of, write_tables
-from autocl.evaluation.outcome import Outcome, read_all
-from autocl.evaluation.paper import SPLIT_MNIST, TABLES, Published
+from autocl.errors import FileError, InputError
+from autocl.evaluation.bench import run
+from autocl.evaluation.lines import put_lines, read_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.published import Provenance, Published
+from autocl.evaluation.results import read_results, save_result
 from autocl.evaluation.statistics import Summary, compare, summarise
-from autocl.evaluation.subject import Subject, Training
-from autocl.evaluation.table import markdown, rich_table
+from autocl.evaluation.table import lines, markdown, rich_table
 
 SPLIT = PROTOCOLS["split-mnist"]
 QUICK = Options(quick=True)
@@ -26,26 +27,51 @@ class Diary(list[str]):
         return sum("measuring" in line for line in self)
 
 
-def test_an_outcome_survives_the_file(tmp_path: Path) -> None:
-    (outcome, *_) = run(SPLIT, known_subject(OnlyLast()), QUICK, tmp_path)
-    (stored,) = [o for o in read_all(tmp_path, "split-mnist") if o.setting == outcome.setting]
-    assert stored.identity == outcome.identity
-    assert stored.cells == outcome.cells
-    assert stored.matrix is not None
-    assert outcome.matrix is not None
-    assert stored.matrix.to_lists() == outcome.matrix.to_lists()
-    values = json.loads((tmp_path / "split-mnist/known/domain-5-task.json").read_text())
-    assert values["identity"]["data"].keys() == {"mnist/train", "mnist/test"}
-    assert values["versions"]["torch"]
+def edit(path: Path, number: int, **changes: object) -> None:
+    """Change fields of one line of a file of results."""
+    found = path.read_text().splitlines()
+    found[number] = json.dumps({**json.loads(found[number]), **changes})
+    path.write_text("\n".join(found) + "\n")
+
+
+def test_a_result_survives_the_file(tmp_path: Path) -> None:
+    (result, *_) = run(SPLIT, known_entry(OnlyLast()), QUICK, tmp_path)
+    (stored,) = [r for r in read_results(tmp_path, "split-mnist") if r.setting == result.setting]
+    assert stored.to_dict() == result.to_dict()
+    assert stored.seconds == pytest.approx(result.seconds, abs=0.006)
+    assert stored.identity["data"].keys() == {"mnist/train", "mnist/test"}
+    assert stored.metrics["average accuracy"] == (20.0, 0.0)
+    assert stored.metrics["forgetting"] == (100.0, 0.0)
+
+
+def test_files_are_compact_sorted_and_the_same_whatever_the_order(tmp_path: Path) -> None:
+    for folder, names in (("a", ("x", "y")), ("b", ("y", "x"))):
+        for name in names:
+            run(SPLIT, known_entry(Known(), name=name), QUICK, tmp_path / folder)
+    one, other = (tmp_path / f / "split-mnist.jsonl" for f in ("a", "b"))
+    assert one.read_bytes() == other.read_bytes()
+    keys = [(v["entry"], v["setting"]) for v in read_lines(one)]
+    assert keys == sorted(keys)
+    assert len(keys) == 6
+    assert ", " not in one.read_text().splitlines()[0].replace("known, ", "")
+    assert "seconds" not in one.read_text()
+
+
+def test_lines_written_at_once_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: put_lines(path, [{"key": i, "value": "é"}], key=("key",)), range(40)))
+    assert [v["key"] for v in read_lines(path)] == list(range(40))
 
 
 def test_a_killed_bench_goes_on_where_it_stopped(tmp_path: Path) -> None:
     diary = Diary()
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path, say=diary.append)
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path, say=diary.append)
     assert diary.measured() == 3
-    (tmp_path / "split-mnist/known/class-2-task.json").unlink()
+    path = tmp_path / "split-mnist.jsonl"
+    path.write_text("".join(x for x in path.read_text().splitlines(True) if "class 2-task" not in x))
     diary.clear()
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path, say=diary.append)
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path, say=diary.append)
     assert diary == ["split-mnist, class 2-task: measuring known"]
 
 
@@ -54,17 +80,17 @@ def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -
         def differs(self) -> str:
             return "it is tested"
 
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path)
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path)
     diary = Diary()
-    outcomes = run(SPLIT, known_subject(Explained()), QUICK, tmp_path, say=diary.append)
+    results = run(SPLIT, known_entry(Explained()), QUICK, tmp_path, say=diary.append)
     assert not diary
-    assert {outcome.notes[-1] for outcome in outcomes} == {"known: it is tested"}
-    assert "- known: it is tested" in markdown(table_of(SPLIT, outcomes), title="")
+    assert {result.notes[-1] for result in results} == {"known: it is tested"}
+    assert "- known: it is tested" in markdown(lines(SPLIT, results), title="")
 
 
 def test_what_a_learner_was_meta_trained_on_is_said(tmp_path: Path) -> None:
     sets = ("omniglot", "mini_imagenet", "tiny_imagenet")
-    three = replace(known_subject(Known()), training=Training(recipe="fast_three_task", sets=sets))
+    three = replace(known_entry(Known()), trained=Provenance(recipe="fast_three_task", sets=sets))
     (first, *_) = run(SPLIT, three, QUICK, tmp_path)
     assert "known: meta-trained on omniglot, mini_imagenet, tiny_imagenet" in first.notes
 
@@ -78,26 +104,30 @@ def test_what_a_learner_was_meta_trained_on_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_stale_results_are_measured_again_and_said(tmp_path: Path, change: dict, said: str) -> None:  # type: ignore[type-arg]
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path)
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path)
     diary = Diary()
-    subject = known_subject(OnlyLast(), fingerprint=change.get("fingerprint", "f"))
-    outcomes = run(SPLIT, subject, change.get("options", QUICK), tmp_path, say=diary.append)
+    entry = known_entry(OnlyLast(), fingerprint=change.get("fingerprint", "f"))
+    results = run(SPLIT, entry, change.get("options", QUICK), tmp_path, say=diary.append)
     assert sum(said in line for line in diary) == 3
-    assert outcomes[0].cells["domain 5-task"][0] == 20.0
-    assert {o.cells[o.setting][0] for o in read_all(tmp_path, "split-mnist")} == {20.0, 50.0}
+    assert results[0].cells["domain 5-task"][0] == 20.0
+    assert {r.cells[r.setting][0] for r in read_results(tmp_path, "split-mnist")} == {20.0, 50.0}
 
 
-def test_other_data_or_a_damaged_file_is_never_reused(tmp_path: Path) -> None:
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path)
-    path = tmp_path / "split-mnist/known/class-5-task.json"
-    values = json.loads(path.read_text())
-    values["identity"]["data"]["mnist/test"] = "0" * 64
-    path.write_text(json.dumps(values))
-    (tmp_path / "split-mnist/known/class-2-task.json").write_text("{")
+def test_other_data_is_never_reused_and_a_damaged_line_is_named(tmp_path: Path) -> None:
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path)
+    path = tmp_path / "split-mnist.jsonl"
+    identity = read_lines(path)[1]["identity"]
+    edit(path, 1, identity={**identity, "data": {**identity["data"], "mnist/test": "0" * 16}})
     diary = Diary()
-    run(SPLIT, known_subject(Known()), QUICK, tmp_path, say=diary.append)
-    assert any("another data" in line for line in diary)
-    assert any("class-2-task.json" in line and "not a result" in line for line in diary)
+    run(SPLIT, known_entry(Known()), QUICK, tmp_path, say=diary.append)
+    assert [line for line in diary if "another data" in line]
+    assert diary.measured() == 2, "said once, and measured once"
+    edit(path, 2, cells=None)
+    with pytest.raises(FileError, match=r"split-mnist.jsonl, line 3: not a result.*delete the line"):
+        read_results(tmp_path, "split-mnist")
+    path.write_text("{")
+    with pytest.raises(FileError, match="line 1: not JSON"):
+        read_results(tmp_path, "split-mnist")
 
 
 def test_summary_by_hand() -> None:
@@ -125,72 +155,79 @@ def test_negligible_differences_are_none_however_sure() -> None:
 
 def test_where_forgetting_is_shown_more_is_not_better(tmp_path: Path) -> None:
     ood = PROTOCOLS["two-task-ood"]
-    row = "Omniglot + mini-ImageNet, no ACL"
-    (outcome, *_) = run(ood, known_subject(Known()), QUICK, tmp_path, row=row)
-    (first, *_) = table_of(
-        ood, [replace(outcome, diet="demos", incomparable="", cells={"A→B: A": [90.0, 90.0]})]
-    )
-    assert first.status == "higher"
+    (result, *_) = run(ood, known_entry(Known()), QUICK, tmp_path)
+    measured = replace(result, incomparable="", cells={"A→B: A": (90.0, 90.0)})
+    statuses = {}
+    for acl in ("ACL", "no ACL"):
+        made = lines(ood, [measured], row=f"Omniglot + mini-ImageNet, {acl}")
+        (statuses[acl],) = [line.status for line in made if line.cell == "A→B: A"]
+    assert statuses == {"ACL": "better", "no ACL": "higher"}
 
 
 def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Path) -> None:
-    outcomes = run(SPLIT, known_subject(Known(), name="best"), Options(runs=2), tmp_path, row="GeMCL")
-    first = [replace(o, notes=("best: made of x", "y is small")) for o in outcomes]
-    others = [
-        replace(o, identity={**o.identity, "subject": "other"}, notes=("other: made of x", "y is small"))
-        for o in outcomes
-    ]
-    both = markdown(table_of(SPLIT, [*first, *others]), title=SPLIT.title)
+    results = run(SPLIT, known_entry(Known(), name="best"), Options(runs=2), tmp_path)
+    first = [replace(r, notes=("best: made of x", "y is small")) for r in results]
+    others = [replace(r, entry="other", notes=("other: made of x", "y is small")) for r in results]
+    both = markdown(lines(SPLIT, [*first, *others], row="GeMCL"), title=SPLIT.title)
     assert "- Beside the paper's row “GeMCL”: best, other." in both
     assert both.count("- best, other: made of x\n") == 1
     assert both.count("- y is small\n") == 1
-    text = markdown(table_of(SPLIT, outcomes), title=SPLIT.title)
+    made = lines(SPLIT, results, row="GeMCL")
+    text = markdown(made, title=SPLIT.title)
     # The coded test set is smaller than MNIST's, and the table must say so.
     assert "| best | domain 5-task | 100.0 ± 0.0 | 63.8 ± 3.8 | +36.2 | not comparable [1] |" in text
     assert "- [1] not comparable because only 1,920" in text
     assert "- Beside the paper's row “GeMCL”: best." in text
-    assert rich_table(table_of(SPLIT, outcomes), title="x").row_count == 4
-    tables = write_tables(tmp_path)
-    assert list(tables) == ["split-mnist"]
-    assert (tmp_path / "tables.md").read_text().count("| best |") == 3
+    assert rich_table(made, title="x").row_count == 4
 
 
-def test_what_saw_other_data_than_the_papers_row_is_not_held_against_it(tmp_path: Path) -> None:
-    known = known_subject(Known())
-    full = replace(known, training=Training(recipe="known", diet="full"))
-
-    def reason(subject: Subject, row: str) -> str:
-        return table_of(SPLIT, run(SPLIT, subject, Options(runs=1), tmp_path, row=row))[0].reason
-
-    assert reason(known, "EWC") == "it saw the demos of each task, the paper's all training images"
-    assert reason(full, "GeMCL") == "it saw all training images of each task, the paper's the demos"
-    assert reason(full, "EWC") == reason(known, "GeMCL")
-    assert "1,920 of mnist's 10,000 test images" in reason(full, "EWC")
+def test_cells_that_were_not_stored_say_why(tmp_path: Path) -> None:
+    results = run(SPLIT, replace(known_entry(Known()), outputs=4), QUICK, tmp_path)
+    stored = read_results(tmp_path, "split-mnist")
+    assert {r.setting for r in stored} == {"domain 5-task", "class 2-task"}, "refusals are not stored"
+    for made in (lines(SPLIT, results), lines(SPLIT, stored)):
+        reasons = {line.cell: line.reason for line in made if line.status == "N.A."}
+        assert reasons == {"class 5-task": "needs 10 outputs, the learner has 4"}
+    (condensed,) = lines(SPLIT, [replace(r, cells={}, unsupported="so") for r in results])
+    assert (condensed.cell, condensed.reason) == ("all 3", "so")
 
 
 def test_tables_begin_with_what_learns_in_context(tmp_path: Path) -> None:
-    for name, diet, steps in (("a", "demos", 9), ("b", "full", 9), ("c", "demos", 0)):
-        subject = replace(known_subject(Known(), name=name), training=Training(recipe="known", diet=diet))
-        for outcome in run(SPLIT, subject, QUICK, tmp_path):
-            replace(outcome, cost={**outcome.cost, "gradient_steps": steps}).save(tmp_path)
-    assert list(dict.fromkeys(o.subject for o in read_all(tmp_path, "split-mnist"))) == ["c", "b", "a"]
+    for name, train_on, steps in (("a", "demos", 9), ("b", "full", 9), ("c", "demos", 0)):
+        trained = Provenance(recipe="known", train_on=train_on)
+        entry = replace(known_entry(Known(), name=name), trained=trained)
+        for result in run(SPLIT, entry, QUICK, tmp_path):
+            save_result(tmp_path, replace(result, cost={**result.cost, "gradient_steps": steps}))
+    assert list(dict.fromkeys(r.entry for r in read_results(tmp_path, "split-mnist"))) == ["c", "b", "a"]
 
 
-def test_a_row_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_the_paper_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match=r"no row 'ECW'.*EWC"):
-        run(SPLIT, known_subject(Known()), QUICK, tmp_path, row="ECW")
-    assert not any(tmp_path.iterdir())
+        lines(SPLIT, [], row="ECW")
 
 
 def test_published_numbers_are_those_of_the_paper() -> None:
-    assert SPLIT_MNIST["ACL, meta-finetuned with 5 tasks"]["class 5-task"] == Published(84.3, 1.2, 10)
-    assert "class 5-task" not in SPLIT_MNIST["ACL, out of the box"], "the paper's N.A."
-    assert TABLES["two-task"]["FC100 + mini-ImageNet, ACL"]["A→B: A"] == Published(46.2, 1.3, 5)
-    assert sum(len(row) for table in TABLES.values() for row in table.values()) == 194
+    def printed(table: str, row: str, cell: str) -> Published | None:
+        rows = PROTOCOLS[table].published
+        return next((r.cells[cell] for r in rows if r.name == row and cell in r.cells), None)
+
+    finetuned = "ACL, meta-finetuned with 5 tasks"
+    assert printed("split-mnist", finetuned, "class 5-task") == Published(84.3, 1.2, 10)
+    assert printed("split-mnist", "ACL, out of the box", "class 5-task") is None, "the paper's N.A."
+    assert printed("two-task-fc100", "FC100 + mini-ImageNet, ACL", "A→B: A") == Published(46.2, 1.3, 5)
+    assert printed("split-omniglot", finetuned, "domain 5-task") == Published(92.3, 0.4, 10)
+    count = {name: sum(len(r.cells) for r in p.published) for name, p in PROTOCOLS.items()}
+    assert count == {
+        "two-task": 12, "two-task-fc100": 12, "two-task-ood": 24, "split-mnist": 37, "shots": 18,
+        "meta-validation": 21, "diverse": 51, "split-omniglot": 12, "shapes": 0,
+    }  # fmt: skip
 
 
-def test_outcomes_of_another_format_are_named(tmp_path: Path) -> None:
-    bad = tmp_path / "x.json"
-    bad.write_text('{"format": 99}')
-    with pytest.raises(Exception, match="format 99"):
-        Outcome.read(bad)
+def test_the_results_in_the_repository_are_whole() -> None:
+    folder = Path(__file__).parents[2] / "results"
+    for name, protocol in PROTOCOLS.items():
+        for result in read_results(folder, name):
+            (setting,) = [s for s in protocol.settings if s.name == result.setting]
+            assert set(result.cells) == set(setting.cells)
+            assert {len(values) for values in result.cells.values()} == {result.identity["runs"]}
+            assert not result.identity["quick"]

@@ -11,11 +11,11 @@ from known_methods import coded_set, small_learner
 from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.errors import FileError, InputError
-from autocl.evaluation.harness import take_through
-from autocl.evaluation.protocols.emergence import read_emergence
-from autocl.evaluation.protocols.weights import record_film
+from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.trace import trace
+from autocl.evaluation.weights import record_film
 from autocl.ops.srwm.naive import step
+from autocl.passage import run_streams
 
 SETS = coded_set("mnist", "train"), coded_set("mnist", "test")
 STREAMS = [split_stream(*SETS, scenario="class", shots=4, run=r, tasks=3) for r in range(2)]
@@ -23,7 +23,7 @@ STREAMS = [split_stream(*SETS, scenario="class", shots=4, run=r, tasks=3) for r 
 
 def test_a_trace_has_the_matrix_at_its_boundaries() -> None:
     method = InContext(small_learner(6))
-    matrix = take_through(method, STREAMS, forward=True).matrix.values
+    matrix = run_streams(method, STREAMS, forward=True).matrix.values
     traced = trace(method, STREAMS, every=3)
     assert traced.demos.tolist() == [0, 3, 6, 8, 11, 14, 16, 19, 22, 24]
     assert traced.learned.tolist() == [3, 6, 9]
@@ -41,7 +41,7 @@ def test_a_film_ends_in_the_state_and_its_rates_are_those_of_the_definition(chan
     learner = small_learner(6, **changes)
     film = record_film(learner, STREAMS[0])
     method = InContext(learner)
-    take_through(method, STREAMS[:1])
+    run_streams(method, STREAMS[:1])
     assert learner.training
     assert film.boundaries == (8, 16, 24)
     assert film.weights.shape[:3] == (25, 2, 2)
@@ -54,8 +54,8 @@ def test_a_film_ends_in_the_state_and_its_rates_are_those_of_the_definition(chan
         # Recompute the first step of the first layer by the paper's equations.
         demo = STREAMS[0].tasks[0]
         learner.eval()
-        f = learner.encode(demo.demo_set.take(demo.demo_index[:1], channels=1)[None])
-        u = learner._embed(f, demo.demo_labels[None, :1]).view(1, 2, 8)
+        f = learner.encode(demo.sets[0].take(demo.demos[:, :1], channels=1))
+        u = learner._embed(f, demo.demo_labels[:, :1]).view(1, 2, 8)
         W = film.weights[:1, 0]
         torch.testing.assert_close(step(W, u)[1], film.weights[1:2, 0])
         torch.testing.assert_close(film.rates[0, 0], torch.einsum("hrd,hd->hr", W[0, :, 24:], u[0]).sigmoid())

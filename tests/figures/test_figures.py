@@ -11,9 +11,9 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 from autocl.errors import InputError
-from autocl.evaluation.protocols.emergence import Curve, Emergence
-from autocl.evaluation.protocols.weights import WeightFilm
+from autocl.evaluation.emergence import Curve, Emergence
 from autocl.evaluation.trace import Trace
+from autocl.evaluation.weights import WeightFilm
 from autocl.figures import (
     plot_accuracy_over_stream,
     plot_effective_rank,

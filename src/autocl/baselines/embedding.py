@@ -69,17 +69,6 @@ class Embedding:
         """Sixteen hex digits that identify the encoder's form and weights."""
         return fingerprint_of(self.encoder.state_dict(), repr((type(self.encoder).__name__, self.channels)))
 
-    def put(self, images: ImageSet, vectors: Tensor) -> None:
-        """Use feature vectors [n, F] that somebody else computed, e.g. a frozen vision Transformer."""
-        wanted = (len(images.images), self.n_features)
-        if tuple(vectors.shape) != wanted:
-            raise InputError(
-                f"feature vectors for {images.name}/{images.split} must be {list(wanted)} (images, features "
-                f"of the learner), got {list(vectors.shape)}"
-            )
-        done = torch.ones(wanted[0], dtype=torch.bool)
-        self._known[id(images)] = (images, vectors.to(torch.float32), done)
-
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
         _, features, done = self._known.setdefault(id(images), self._nothing(images))
@@ -88,7 +77,7 @@ class Embedding:
         rows = (wanted & ~done).nonzero()[:, 0]
         device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
         with measuring(self.encoder):
-            for some in torch.split(rows, BATCH):
+            for some in torch.split(rows, BATCH) if len(rows) else ():  # an empty tensor has one part
                 pixels = images.take(some, channels=self.channels).to(device)
                 features[some] = self._encode(images, pixels).cpu()
         done[rows] = True

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from autocl.baselines.base import Diet
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
-from autocl.errors import InputError
+from autocl.data.stream import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,17 +47,12 @@ class Examples:
         return self.inputs[self.rows.gather(1, order)], self.labels.gather(1, order)
 
 
-def share_of(tasks: Sequence[FixedTask], diet: Diet) -> Share:
-    """What the tasks (one for each run) offer to a method on this diet."""
-    sets = {id(t.demo_set): t.demo_set for t in tasks}
-    index = [t.train_index if diet == "full" else t.demo_index for t in tasks]
-    labels = [t.train_labels if diet == "full" else t.demo_labels for t in tasks]
-    if len(sets) > 1 or len({len(i) for i in index}) > 1:
-        raise InputError(
-            f"runs that go side by side must train on equally many images of one set, got "
-            f"{[len(i) for i in index]} of {sorted(s.name for s in sets.values())}: run them one by one"
-        )
-    return Share(images=tasks[0].demo_set, index=torch.stack(index), labels=torch.stack(labels))
+def share_of(task: Task, diet: Diet) -> Share:
+    """What a task offers to a method on this diet."""
+    images, _ = task.sets
+    if diet == "full" and task.train is not None and task.train_labels is not None:
+        return Share(images=images, index=task.train, labels=task.train_labels)
+    return Share(images=images, index=task.demos, labels=task.demo_labels)
 
 
 def gather(shares: Sequence[Share]) -> Examples:

@@ -6,7 +6,6 @@ those of Hsu et al. 2018, "Re-evaluating continual learning scenarios".
 Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -19,8 +18,8 @@ from autocl.baselines.examples import Examples, Share, gather, share_of
 from autocl.baselines.hyperparameters import Schedule, schedule_of
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Count, Positive, check
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Task
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 
@@ -34,6 +33,7 @@ class FineTuning(Method):
     """Fine-tuning. Subclasses change what is trained on, the loss, the gradient, or what follows a task."""
 
     framing = "padded"
+    side_by_side = 1
 
     diet: Diet = "full"
     optimizer: Optimizer = "adam"
@@ -66,9 +66,9 @@ class FineTuning(Method):
         self._generators = [torch.Generator().manual_seed(seed) for seed in info.seeds]
         self._start_networks()
 
-    def learn(self, tasks: Sequence[FixedTask]) -> None:
-        """Train on the tasks."""
-        share = share_of(tasks, self.diet)
+    def learn(self, task: Task) -> None:
+        """Train on the task."""
+        share = share_of(task, self.diet)
         if len(share.index) != self._runs:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {self._runs}")
         self._open_outputs(share.labels)

@@ -3,7 +3,6 @@
 Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -12,8 +11,8 @@ from torch import Tensor
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, rows_for
 from autocl.baselines.embedding import Embedding, measuring
 from autocl.baselines.examples import share_of
-from autocl.data.fixed import FixedTask
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Task
 from autocl.errors import InputError
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
@@ -60,9 +59,9 @@ class InContext(Method):
         state = self.learner.initial_state(len(info.seeds), info.n_outputs).detach()
         self._info, self._examples, self._state = info, 0, state
 
-    def learn(self, tasks: Sequence[FixedTask]) -> None:
+    def learn(self, task: Task) -> None:
         """Show one task to every run."""
-        state, share = self.state, share_of(tasks, self.diet)
+        state, share = self.state, share_of(task, self.diet)
         if len(share.index) != state.batch:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {state.batch}")
         device = self.learner.device

@@ -14,22 +14,23 @@ from autocl.cli.terminal import say
 from autocl.data.fixed import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
+from autocl.evaluation.emergence import read_emergence
+from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.find import find_methods
+from autocl.evaluation.lines import put_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.protocols.emergence import read_emergence
-from autocl.evaluation.subject import Subject, open_learner
-from autocl.evaluation.table import rich_table
-from autocl.files import write_json
+from autocl.evaluation.table import lines, rich_table
 from autocl.names import resolve
 
-FIGURES = ("emergence", "weights")
+FIGURES = ("emergence", "weights", "report")
+NAMES = ", ".join((*PROTOCOLS, *FIGURES, "all"))
 WIDE = 120
 """Columns of a terminal that has room for what each number cost."""
 
 
 def bench(
-    table: Annotated[Positional[str], arg(metavar="TABLE")],
+    table: Annotated[Positional[str], arg(metavar="TABLE", help=f"one of {NAMES}")],
     /,
     *,
     learner: UseAppendAction[tuple[str, ...]] = (),
@@ -42,17 +43,16 @@ def bench(
     quick: bool = False,
     diet: Left[Diet] = None,
     embedding: Left[str] = None,
-    vectors: Left[Path] = None,
     row: Left[str] = None,
     out: Left[Path] = None,
 ) -> None:
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
 
-    Tables: two-task, two-task-ood, split-mnist, shots, meta-validation, split-omniglot, diverse, vit, shapes.
-    Figures: emergence (from --run), weights. What was measured into OUT is not measured again.
+    Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
+    or autocl changed. Two figures are no tables: emergence (from --run) and weights. "report" draws all that
+    was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
 
     Args:
-        table: which one, or "all".
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
         method: a method by name, or "all".
         run: folder of a training run, for emergence.
@@ -63,8 +63,8 @@ def bench(
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
         embedding: the learner whose encoder --method uses; default: the first --learner.
-        vectors: folder with feature vectors of the image sets (vit).
-        row: the paper's row to compare with; default: by the learner's recipe.
+        row: the paper's row to compare with; default: the one that says of itself what the learner's file
+            says, field by field.
         out: folder of results; default: results, or results-quick with --quick.
 
     Examples:
@@ -72,17 +72,20 @@ def bench(
         autocl bench split-mnist --method ewc --method adam
         autocl bench all --quick
     """
-    console = Console()
     out = Path("results-quick" if quick else "results") if out is None else out
     options = Options(runs=runs, queries=queries, demos=demos, forward=forward, quick=quick)
     table = resolve(table, (*PROTOCOLS, *FIGURES, "all"), "table")
     if table == "emergence" and not run:
         raise InputError("emergence is drawn from the log of a training run: give --run FOLDER")
+    console = Console()
+    if table == "report":
+        _report(out, console)
+        return
     names = learner if learner or method or table == "emergence" else tuple(zoo.names())
-    learners = [open_learner(name, vectors=vectors) for name in names]
+    learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    subjects = learners + find_methods(method, diet=diet, encoder=encoder, say=say)
-    if not subjects and not run:
+    entries = learners + find_methods(method, diet=diet, encoder=encoder, say=say)
+    if not entries and not run:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
@@ -93,33 +96,29 @@ def bench(
 
     for protocol in PROTOCOLS.values():
         if table in (protocol.name, "all"):
-            outcomes = [
-                o for s in subjects for o in benching.run(protocol, s, options, out, row=row, say=tell)
-            ]
-            made = benching.table_of(protocol, outcomes)
+            lines(protocol, (), row=row)  # an unknown row is said before anything is measured
+            results = [r for e in entries for r in benching.run(protocol, e, options, out, say=tell)]
+            made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
     if table in ("emergence", "all"):
-        for folder in run:
-            _emergence(folder, out, tell)
+        put_lines(out / "emergence.jsonl", [read_emergence(f).to_dict() for f in run], key=("name",))
     if table in ("weights", "all"):
         _pictures(learners, out, tell)
+    if table == "all":
+        _report(out, console)
+
+
+def _report(out: Path, console: Console) -> None:
     from autocl.figures.report import write_report
 
     say(f"report: {write_report(out)}", console=console)
 
 
-def _pictures(learners: Sequence[Subject], out: Path, tell: Callable[[str], None]) -> None:
+def _pictures(learners: Sequence[Entry], out: Path, tell: Callable[[str], None]) -> None:
     from autocl.figures.pictures import picture_learner
 
-    for subject in learners:
+    for entry in learners:
         try:
-            tell(f"weights: pictures of {subject.name} are in {picture_learner(subject, out, say=tell)}")
+            tell(f"weights: pictures of {entry.name} are in {picture_learner(entry, out, say=tell)}")
         except AutoclError as reason:
-            tell(f"weights: no pictures of {subject.name}: {reason}")
-
-
-def _emergence(folder: Path, out: Path, tell: Callable[[str], None]) -> None:
-    found = read_emergence(folder)
-    path = out / "emergence" / f"{found.name}.json"
-    write_json(path, found.to_dict())
-    tell(f"emergence: {path}")
+            tell(f"weights: no pictures of {entry.name}: {reason}")

@@ -11,8 +11,8 @@ from tyro.conf import Positional, arg
 from autocl.cli.parsing import Left
 from autocl.cli.terminal import say, tabulate
 from autocl.data.stream_config import Scenario
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.own import evaluate_folder
-from autocl.evaluation.subject import open_learner
 from autocl.files import write_atomic, write_json
 
 
@@ -44,9 +44,9 @@ def evaluate(
         autocl eval everyday --data my_images
         autocl eval runs/quick-seed1 --data my_images --tasks "cat,dog;car,bus" --shots 10 --out measured
     """
-    subject = open_learner(learner)
+    entry = open_learner(learner)
     result = evaluate_folder(
-        subject.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
+        entry.learner, data, tasks, scenario=scenario, shots=shots, runs=runs, queries=queries
     )
     Console().print(_matrix_table(result.matrix.mean().to_lists(), result.tasks))
     for name, summary in result.metrics().items():
@@ -62,7 +62,7 @@ def evaluate(
     write_json(
         out / "matrix.json",
         {
-            "learner": {"name": subject.name, "fingerprint": subject.fingerprint},
+            "learner": {"name": entry.name, "fingerprint": entry.fingerprint},
             "data": str(data),
             "tasks": result.tasks,
             "scenario": scenario,

@@ -1,8 +1,7 @@
 """Everything between files on disk and index tensors of a batch of streams."""
 
 from autocl.data.augment import Augment
-from autocl.data.batch import StreamBatch, Task
-from autocl.data.fixed import FixedStream, FixedTask, Stage, chain_stream
+from autocl.data.fixed import Stage, chain_stream
 from autocl.data.folder import from_arrays, from_folder
 from autocl.data.glyphs import draw_glyphs
 from autocl.data.imageset import ImageSet, LabelledSet, assert_disjoint
@@ -10,17 +9,16 @@ from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.sheet import contact_sheet
 from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
+from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 
 __all__ = [
     "Augment",
-    "FixedStream",
-    "FixedTask",
     "ImageSet",
     "LabelledSet",
     "RandomStreamConfig",
     "Stage",
-    "StreamBatch",
+    "Stream",
     "StreamConfig",
     "StreamSampler",
     "Task",
@@ -34,6 +32,7 @@ __all__ = [
     "half",
     "load",
     "mini_split_cifar100",
+    "side_by_side",
     "split_omniglot",
     "split_stream",
 ]

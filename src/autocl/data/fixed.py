@@ -1,7 +1,4 @@
-"""Fixed streams for meta-testing: real tasks in a set order, with demos chosen by the number of the run.
-
-Shape legend: T = demos of a task, Q = its queries, R = all its training images, n = images of a set.
-"""
+"""Streams for meta-testing: real tasks in a set order, with demos chosen by the number of the run."""
 
 import zlib
 from collections.abc import Sequence
@@ -13,6 +10,7 @@ import torch
 
 from autocl.data.draw import IntArray
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream, Task
 from autocl.data.stream_config import Scenario, check_choice
 from autocl.errors import InputError
 
@@ -23,38 +21,6 @@ VALIDATION_IMAGES = 5000
 """The validation part of a training set is its last 5,000 images in file order (the paper) …"""
 VALIDATION_SHARE = 4
 """… but never more than one in four, so that small sets keep most of their images for demos."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FixedTask:
-    """One task: rows of image sets and their labels, all int64."""
-
-    name: str
-    demo_set: ImageSet
-    demo_index: torch.Tensor
-    """[T], rows of demo_set in the order they are shown."""
-    demo_labels: torch.Tensor
-    """[T]."""
-    query_set: ImageSet
-    query_index: torch.Tensor
-    """[Q], rows of query_set, sorted by class."""
-    query_labels: torch.Tensor
-    """[Q]."""
-    train_index: torch.Tensor
-    """[R], rows of demo_set: every image a method that trains on all data may use; never a query."""
-    train_labels: torch.Tensor
-    """[R]."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FixedStream:
-    """Tasks in the order they are learned."""
-
-    name: str
-    tasks: tuple[FixedTask, ...]
-    n_outputs: int
-    """Labels lie in [0, n_outputs)."""
-    scenario: Scenario
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +61,7 @@ def chain_stream(
     demos: Demos = "random",
     part: Part = "test",
     name: str | None = None,
-) -> FixedStream:
+) -> Stream:
     """A stream that goes through the stages in the order given.
 
     The demos of a stage depend on its name, its sets, `shots` and `run` alone: they are the same in whatever
@@ -114,7 +80,7 @@ def chain_stream(
         name: default: the names of the stages joined by arrows.
 
     Returns:
-        The stream.
+        One stream (B = 1), its queries sorted by class; `side_by_side` joins those of several runs.
     """
     check_choice("scenario", scenario, Scenario)
     check_choice("demos", demos, Demos)
@@ -125,7 +91,7 @@ def chain_stream(
         raise InputError(f"shots must be at least 1 and run at least 0, got {shots} and {run}")
     ways = [len(s.classes) for s in stages]
     offsets = np.cumsum([0, *ways[:-1]]).tolist() if scenario == "class" else [0] * len(stages)
-    return FixedStream(
+    return Stream(
         name=name or " → ".join(s.name for s in stages),
         tasks=tuple(
             _build(stage, offset, shots=shots, run=run, demos=demos, part=part)
@@ -144,7 +110,7 @@ def validation_rows(images: ImageSet) -> IntArray:
     return np.sort(np.argsort(images.order, kind="stable")[len(images.order) - size :])
 
 
-def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, part: Part) -> FixedTask:
+def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, part: Part) -> Task:
     train, test = stage.train, stage.test
     held_out = validation_rows(train) if test is not None else np.empty(0, np.int64)
     if part == "validation" and len(held_out) == 0:
@@ -177,15 +143,15 @@ def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, par
     cyclic = np.stack(shown, axis=1).reshape(-1)
     cyclic_labels = np.tile(np.arange(len(shown)), shots) + offset
     turn = rng.permutation(len(cyclic)) if demos == "random" else np.arange(len(cyclic))
-    return FixedTask(
+    return Task(
         name=stage.name,
         demo_set=train,
-        demo_index=torch.from_numpy(cyclic[turn]),
-        demo_labels=torch.from_numpy(cyclic_labels[turn]),
+        demos=_row(cyclic[turn]),
+        demo_labels=_row(cyclic_labels[turn]),
         query_set=test if test is not None and part == "test" else train,
-        query_index=torch.from_numpy(np.concatenate(asked)),
+        queries=_row(np.concatenate(asked)),
         query_labels=_labels(asked, offset),
-        train_index=torch.from_numpy(np.concatenate(allowed)),
+        train=_row(np.concatenate(allowed)),
         train_labels=_labels(allowed, offset),
     )
 
@@ -205,4 +171,9 @@ def _choose(
 
 def _labels(groups: Sequence[IntArray], offset: int) -> torch.Tensor:
     """Label of every row when the rows of class after class are put in a line."""
-    return torch.from_numpy(np.repeat(np.arange(len(groups)), [len(g) for g in groups]) + offset)
+    return _row(np.repeat(np.arange(len(groups)), [len(g) for g in groups]) + offset)
+
+
+def _row(values: IntArray) -> torch.Tensor:
+    """[n] -> [1, n]: one stream."""
+    return torch.from_numpy(values)[None]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from autocl.data import random_streams, regular_streams
-from autocl.data.batch import StreamBatch, Task
 from autocl.data.draw import IntArray, TaskDraw, draw_pool, whole_set
 from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
 from autocl.data.preprocess import Standardise
+from autocl.data.stream import Stream, Task
 from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.errors import InputError
 
@@ -73,7 +73,7 @@ class StreamSampler:
         """Labels lie in [0, n_outputs)."""
         return self.config.n_outputs
 
-    def batch(self, step: int, lo: int = 0, hi: int | None = None) -> StreamBatch:
+    def batch(self, step: int, lo: int = 0, hi: int | None = None) -> Stream:
         """The streams of a step, or the part [lo, hi) of them.
 
         Parts of one step put together are the whole: rank r of a distributed run asks for its own share. With
@@ -100,7 +100,7 @@ class StreamSampler:
 
     def images(
         self,
-        batch: StreamBatch,
+        batch: Stream,
         *,
         channels: int | None = None,
         augment: Sequence[Augmentation | None] | None = None,
@@ -153,7 +153,7 @@ class StreamSampler:
             sources, pool = drawn.sources, drawn.images
         return self._streams.draw_streams(rng, config, plan, sources, self.batch_size), pool
 
-    def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> StreamBatch:
+    def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> Stream:
         """Number the drawn images by their place in the pool, which is found here unless given."""
         groups = [g for d in draws for g in (d.demos, d.queries, d.first) if g is not None]
         if pool is None:
@@ -175,12 +175,13 @@ class StreamSampler:
             for d in draws
         )
         classes = np.searchsorted(self._class_starts, pool, side="right") - 1
-        return StreamBatch(
+        return Stream(
             step=step,
             pool=_tensor(pool),
             pool_classes=_tensor(classes),
             tasks=tasks,
             n_outputs=self.n_outputs,
+            scenario=self.config.scenario,
         )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autocl.data.fixed import Demos, FixedStream, Part, Stage, chain_stream
+from autocl.data.fixed import Demos, Part, Stage, chain_stream
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 
@@ -23,7 +24,7 @@ def split_stream(
     ways: int | None = None,
     demos: Demos = "random",
     part: Part = "test",
-) -> FixedStream:
+) -> Stream:
     """Split-MNIST and its kin: the classes of a set in order, a few per task (0/1, 2/3, …).
 
     Args:
@@ -66,7 +67,7 @@ def split_stream(
 
 def split_omniglot(
     characters: ImageSet, *, tasks: int, scenario: Scenario, shots: int, run: int, ways: int = 2
-) -> FixedStream:
+) -> Stream:
     """Split-Omniglot: tasks of characters drawn by the run; what is not shown of a character is asked.
 
     Args:
@@ -90,7 +91,7 @@ def split_omniglot(
 
 def mini_split_cifar100(
     train: ImageSet, test: ImageSet | None, *, shots: int, run: int, demos: Demos = "random"
-) -> FixedStream:
+) -> Stream:
     """The paper's *mini* Split-CIFAR-100: the first 2 classes of each of the first 5 tasks of 10 classes."""
     stages = [_stage(train, test, (10 * t, 10 * t + 1)) for t in range(5)]
     return chain_stream(
@@ -100,7 +101,7 @@ def mini_split_cifar100(
 
 def five_datasets(
     sets: Sequence[tuple[ImageSet, ImageSet | None]], *, shots: int, run: int, demos: Demos = "random"
-) -> FixedStream:
+) -> Stream:
     """The paper's *mini* 5-datasets: the first 2 classes of each set, class-incremental.
 
     Args:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import torch
 
-from autocl.baselines.base import Method, StreamInfo, get_method
+from autocl.baselines.base import Method, get_method
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import FixedStream
 from autocl.data.loading import load
 from autocl.data.split import split_stream
+from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
-from autocl.evaluation.harness import Questions, accuracy, ask_about
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
+from autocl.passage import passage
 
 DIGITS = 10
 BATCH, EPOCHS = 32, 20
@@ -85,7 +85,7 @@ def scenario_for(learners: Mapping[str, Learner]) -> Scenario:
     return "class" if min(learner.config.n_classes for learner in learners.values()) >= DIGITS else "domain"
 
 
-def digit_streams(scenario: Scenario, *, shots: int, runs: int) -> list[FixedStream]:
+def digit_streams(scenario: Scenario, *, shots: int, runs: int) -> list[Stream]:
     """Five tasks of two digits, 0/1 to 8/9; every run draws other demos, all ask the same test images."""
     if runs < 1:
         raise InputError(f"runs must be at least 1, got {runs}")
@@ -93,19 +93,15 @@ def digit_streams(scenario: Scenario, *, shots: int, runs: int) -> list[FixedStr
     return [split_stream(train, test, scenario=scenario, shots=shots, run=run) for run in range(runs)]
 
 
-def play(entered: Sequence[Contestant], streams: Sequence[FixedStream]) -> Iterator[Standing]:
+def play(entered: Sequence[Contestant], streams: Sequence[Stream]) -> Iterator[Standing]:
     """Task by task, let every contestant learn it and ask about all tasks so far."""
-    info = StreamInfo.of(streams, seeds=range(len(streams)))
-    R, M = len(streams), info.n_tasks
-    asked: list[Questions] = [ask_about([s.tasks[t] for s in streams]) for t in range(M)]
-    values = {c.name: torch.full((R, M, M), torch.nan, dtype=torch.float64) for c in entered}
-    for contestant in entered:
-        contestant.method.begin(info)
+    stream = side_by_side(streams)
+    M = len(stream.tasks)
+    values = {c.name: torch.full((len(stream), M, M), torch.nan, dtype=torch.float64) for c in entered}
+    passages = [passage(contestant.method, stream) for contestant in entered]
     for boundary in range(M):
-        for contestant in entered:
-            contestant.method.learn([s.tasks[boundary] for s in streams])
+        for contestant, moments in zip(entered, passages, strict=True):
             table = values[contestant.name]
-            for task in range(boundary + 1):
-                table[:, boundary, task] = accuracy(contestant.method, asked[task])
+            table[:, boundary] = next(moments).accuracy
             matrix = TransferMatrix(table.clone())
             yield Standing(contestant=contestant, boundary=boundary, matrix=matrix)

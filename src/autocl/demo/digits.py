@@ -14,7 +14,7 @@ from autocl.demo.contest import Standing, contestants, digit_streams, play, scen
 from autocl.demo.mistakes import mistakes
 from autocl.demo.table import watch
 from autocl.errors import InputError
-from autocl.evaluation.protocols.weights import record_film
+from autocl.evaluation.weights import record_film
 from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
 
@@ -51,7 +51,7 @@ def digits(
     question = "which of the ten digits" if scenario == "class" else "even or odd"
     setting = (
         f"{shots} demos of each digit, {runs} runs with other demos, the same "
-        f"{sum(len(t.query_index) for t in streams[0].tasks)} test images; the question is {question}"
+        f"{sum(t.queries.shape[1] for t in streams[0].tasks)} test images; the question is {question}"
     )
     console.print(f"{setting} (the first start compiles kernels, once)", soft_wrap=True, highlight=False)
     started = time.perf_counter()

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from autocl.baselines.base import Method
-from autocl.data.fixed import FixedStream
+from autocl.data.stream import Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,23 +25,25 @@ class Mistake:
     """Probability it gave its answer."""
 
 
-def mistakes(method: Method, streams: Sequence[FixedStream], *, run: int = 0) -> tuple[list[Mistake], int]:
+def mistakes(method: Method, streams: Sequence[Stream], *, run: int = 0) -> tuple[list[Mistake], int]:
     """All mistakes of one run at the end of its stream, the surest first, and how many images were asked."""
     found, asked = [], 0
     for task in streams[run].tasks:
-        names = _names(streams[run], task.query_labels)
-        shares = method.predict(task.query_set, task.query_index)[run].double().softmax(-1)
+        names = _names(streams[run])
+        _, images = task.sets
+        index, labels = task.queries[0], task.query_labels[0]
+        shares = method.predict(images, index)[run].double().softmax(-1)
         sure, answers = shares.max(-1)
         asked += len(answers)
-        for i in (answers != task.query_labels).nonzero()[:, 0].tolist():
-            image = task.query_set.images[int(task.query_index[i])][0]
+        for i in (answers != labels).nonzero()[:, 0].tolist():
+            image = images.images[int(index[i])][0]
             answer = names.get(int(answers[i]), "?")
-            truth = names[int(task.query_labels[i])]
+            truth = names[int(labels[i])]
             found.append(Mistake(image=image, truth=truth, answer=answer, sure=float(sure[i])))
     return sorted(found, key=lambda m: -m.sure), asked
 
 
-def _names(stream: FixedStream, labels: torch.Tensor) -> dict[int, str]:
+def _names(stream: Stream) -> dict[int, str]:
     """What each output means: a digit, or, where tasks share two outputs, even and odd."""
     if stream.scenario == "class":
         return {n: str(n) for n in range(stream.n_outputs)}

@@ -13,7 +13,7 @@ from PIL import Image
 from autocl.demo.contest import Standing
 from autocl.demo.mistakes import Mistake
 from autocl.demo.table import percent
-from autocl.evaluation.protocols.weights import WeightFilm
+from autocl.evaluation.weights import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.style import COLOURS, SEQUENTIAL, quiet
 from autocl.files import write_atomic

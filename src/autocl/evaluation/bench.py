@@ -1,99 +1,184 @@
-"""Run protocols over subjects, keep every outcome as a file, and measure again only what is not there yet."""
+"""Measure entries in the settings of a protocol; what was measured before under the same identity is read.
 
-from collections.abc import Callable, Sequence
+Shape legend: R = runs, S = streams of a run, M = tasks.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from autocl.errors import FileError, InputError
-from autocl.evaluation.measure import UnavailableError, identify, measure, notes_on, open_sets, refuse
-from autocl.evaluation.outcome import Outcome, place, read_all, staleness
-from autocl.evaluation.paper import TABLES
-from autocl.evaluation.protocol import Options, Protocol
-from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.subject import Subject
-from autocl.evaluation.table import Line, lines, markdown
-from autocl.files import write_atomic
+import autocl
+from autocl.data.catalog import CATALOG
+from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream, side_by_side
+from autocl.errors import AutoclError, DataError, InputError
+from autocl.evaluation.entry import Entry, unsupported
+from autocl.evaluation.protocol import Options, Protocol, Setting
+from autocl.evaluation.results import Result, differences, percent, read_results, save_result, spread
+from autocl.evaluation.statistics import metrics
+from autocl.matrix import TransferMatrix
+from autocl.passage import run_streams
+
+REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 
 
 def run(
     protocol: Protocol,
-    subject: Subject,
+    entry: Entry,
     options: Options,
     folder: Path,
     *,
-    row: str | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Outcome]:
-    """All settings of a protocol for one subject; those measured before under the same identity are read.
+) -> list[Result]:
+    """All settings of a protocol for one entry.
 
     Args:
         protocol: what to measure.
-        subject: of whom.
+        entry: of whom.
         options: how.
-        folder: of results; every outcome is saved when it is complete, so a killed run continues.
-        row: of the paper's table to stand beside; default: the protocol's choice.
+        folder: of results; every result is saved when it is complete, so a killed run continues.
         say: is told what happens.
+
+    Returns:
+        One result for each setting; those that cannot be measured say why and are not saved.
     """
-    row = protocol.row(subject) if row is None else row
-    if row not in ("", *TABLES[protocol.name]):
-        raise InputError(
-            f"{protocol.name} has no row {row!r}: choose one of {'; '.join(TABLES[protocol.name])}"
-        )
-    outcomes = []
+    stored = {r.key: r for r in read_results(folder, protocol.name)}
+    results = []
     for setting in protocol.settings:
+        known = Result(
+            table=protocol.name, entry=entry.name, setting=setting.name,
+            trained=entry.trained, outputs=entry.outputs,
+        )  # fmt: skip
         try:
-            sets = open_sets(setting, subject)
-        except UnavailableError as reason:
-            identity = identify(protocol, setting, subject, options, {})
-            outcome = refuse(setting, identity, str(reason))
+            sets = _open(setting, entry)
+        except _UnsupportedError as reason:
+            results.append(_refused(known, setting, str(reason)))
+            continue
+        known = replace(known, identity=identify(protocol, entry, options, sets), notes=_notes(entry, sets))
+        old = stored.get(known.key)
+        changed = differences(old.identity, known.identity) if old else ""
+        if old and changed:
+            say(f"measuring again: {entry.name}, {setting.name} was made with another {changed}")
+        if old and not changed:
+            # What is said of an entry may be said differently each time without measuring again.
+            result = replace(old, trained=known.trained, outputs=known.outputs, notes=known.notes)
         else:
-            identity = identify(protocol, setting, subject, options, sets)
-            stored = _stored(place(folder, identity), identity, say)
-            if stored is None:
-                say(f"{protocol.name}, {setting.name}: measuring {subject.name}")
-            outcome = stored or measure(protocol, setting, subject, options, sets)
-            outcome = outcome if outcome.refused else replace(outcome, notes=notes_on(subject, sets))
-        # What it is held against, and how, may be said differently each time without measuring again.
-        outcome = replace(outcome, paper_row=row, diet=subject.training.diet)
-        outcome.save(folder)
-        outcomes.append(outcome)
-    return outcomes
+            say(f"{protocol.name}, {setting.name}: measuring {entry.name}")
+            result = measure(known, setting, entry, options, sets)
+        if not result.unsupported:
+            save_result(folder, result)
+        results.append(result)
+    return results
 
 
-def table_of(protocol: Protocol, outcomes: Sequence[Outcome]) -> list[Line]:
-    """The lines of a protocol's table."""
-    known = max(TABLES.get(protocol.name, {}).values(), key=len, default={})
-    order = [*known, *(cell for s in protocol.settings for cell in s.cells)]
-    return lines(outcomes, list(dict.fromkeys(order)))
+def identify(
+    protocol: Protocol, entry: Entry, options: Options, sets: Mapping[str, ImageSet]
+) -> dict[str, Any]:
+    """Everything beside names that decides the numbers, as plain data."""
+    return {
+        "revision": protocol.revision,
+        "fingerprint": entry.fingerprint,
+        "data": {key: images.hash[:16] for key, images in sets.items()},
+        "runs": options.n_runs(protocol.runs),
+        "queries": options.n_queries(),
+        "demos": options.demos,
+        "forward": options.forward,
+        "quick": options.quick,
+        "autocl": autocl.__version__,
+    }
 
 
-def write_tables(folder: Path) -> dict[str, list[Line]]:
-    """All tables of a folder of results, also written to tables.md there."""
-    tables = {}
-    for protocol in PROTOCOLS.values():
-        if outcomes := read_all(folder, protocol.name):
-            tables[protocol.name] = table_of(protocol, outcomes)
-    text = "# Results\n\nAccuracy in percent, mean ± standard deviation over runs.\n\n" + "\n".join(
-        markdown(made, title=PROTOCOLS[name].title) for name, made in tables.items()
-    )
-    write_atomic(folder / "tables.md", lambda name: _write(Path(name), text))
-    return tables
+def measure(
+    known: Result, setting: Setting, entry: Entry, options: Options, sets: Mapping[str, ImageSet]
+) -> Result:
+    """Take an entry through the setting's streams.
 
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def _stored(path: Path, identity: dict[str, object], say: Callable[[str], None]) -> Outcome | None:
-    """The outcome in a file if it is what is asked for; says what differs when it is not."""
-    if not path.is_file():
-        return None
+    Args:
+        known: all that can be said before.
+        setting: what to measure.
+        entry: of whom.
+        options: how.
+        sets: those of the setting.
+    """
+    runs = known.identity["runs"]
     try:
-        stored = Outcome.read(path)
-    except FileError as error:
-        say(f"measuring again: {error}")
-        return None
-    if changed := staleness(stored.identity, identity):
-        say(f"measuring again: {path} was made with another {changed}")
-        return None
-    return stored
+        of_run = [setting.streams(sets, run, options) for run in range(runs)]
+        stream = side_by_side(of_run)
+        passed = run_streams(entry.method, stream, queries=options.n_queries(), forward=options.forward)
+    except InputError as error:  # data too small for the streams, or a method that cannot learn them
+        return _refused(known, setting, str(error))
+    M = passed.matrix.tasks
+    matrix = TransferMatrix(passed.matrix.values.view(runs, -1, M, M).mean(1))
+    return replace(
+        known,
+        tasks=_names(stream, drawn=len(stream) > runs),
+        matrix=matrix.mean(),
+        metrics={name: spread(s) for name, s in metrics(matrix).items()} if M > 1 else {},
+        cells={name: percent(cell(matrix).tolist()) for name, cell in setting.cells.items()},
+        incomparable=_incomparable(stream, options),
+        cost={
+            "examples": passed.cost.examples,
+            "gradient_steps": passed.cost.gradient_steps,
+            "state_bytes": passed.cost.state_bytes,
+        },
+        seconds=passed.seconds / runs,
+    )
+
+
+class _UnsupportedError(AutoclError):
+    """The setting cannot be measured with this entry or on this machine, for the reason given."""
+
+
+def _open(setting: Setting, entry: Entry) -> dict[str, ImageSet]:
+    """The setting's image sets in the form the entry takes."""
+    if reason := unsupported(entry.outputs, setting):
+        raise _UnsupportedError(reason)
+    sets = {}
+    for ref in setting.sets:
+        try:
+            sets[ref.key] = entry.load(ref)
+        except DataError as error:
+            raise _UnsupportedError(f"{ref.key} is not on this machine: {error}") from error
+    return sets
+
+
+def _refused(known: Result, setting: Setting, reason: str) -> Result:
+    """The paper's N.A. in every cell of a setting."""
+    return replace(known, cells=dict.fromkeys(setting.cells, ()), unsupported=reason)
+
+
+def _notes(entry: Entry, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
+    """What a reader must know about the copies of the data and about the entry, each thing once."""
+    about: dict[str, list[str]] = {}
+    for key, images in sets.items():
+        if images.notes:
+            about.setdefault(images.notes, []).append(key)
+    notes = [f"{', '.join(keys)}: {note}" for note, keys in about.items()]
+    if entry.method.uses_replay:
+        notes.append(REPLAY.format(entry.name))
+    differs = entry.method.differs()
+    if entry.trained.sets:
+        differs = f"meta-trained on {', '.join(entry.trained.sets)}"
+    return (*notes, f"{entry.name}: {differs}") if differs else tuple(notes)
+
+
+def _names(stream: Stream, *, drawn: bool) -> tuple[str, ...]:
+    """Names of the tasks; of those drawn anew in every stream, the set and the position."""
+    if not drawn:
+        return tuple(task.name for task in stream.tasks)
+    return tuple(f"{task.sets[1].name} ({i + 1})" for i, task in enumerate(stream.tasks))
+
+
+def _incomparable(stream: Stream, options: Options) -> str:
+    """Why the numbers are not those of the paper's protocol."""
+    if options.quick:
+        return "it is a quick look"
+    if options.queries is not None:
+        return f"only {options.queries} queries of each task were asked"
+    for images in (task.sets[1] for task in stream.tasks):
+        have, info = len(images.images), CATALOG.get(images.name)
+        official = 0 if info is None else info.test_images
+        if have < official:
+            return f"only {have:,} of {images.name}'s {official:,} test images are on this machine"
+    return ""

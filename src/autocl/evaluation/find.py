@@ -1,10 +1,10 @@
-"""From names on the command line to subjects: methods that can be made from what is at hand."""
+"""From names on the command line to entries: methods that can be made from what is at hand."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from autocl.baselines.base import Diet, method_names, needs_of
-from autocl.evaluation.subject import Subject, method_subject
+from autocl.evaluation.entry import Entry, method_entry
 from autocl.names import resolve
 
 
@@ -12,9 +12,9 @@ def find_methods(
     names: Sequence[str],
     *,
     diet: Diet | None = None,
-    encoder: Subject | None = None,
+    encoder: Entry | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Subject]:
+) -> list[Entry]:
     """Methods by name; "all" means all that can be made from what was given, and says which cannot.
 
     Args:
@@ -23,7 +23,7 @@ def find_methods(
         encoder: the learner whose encoder and images methods on frozen features use.
         say: is told what is left out.
     """
-    subjects = []
+    entries = []
     known = method_names()
     for name in known if "all" in names else [resolve(n, known, "method") for n in names]:
         options: dict[str, Any] = {} if diet is None else {"diet": diet}
@@ -33,7 +33,8 @@ def find_methods(
                 continue
             if encoder is not None:
                 options |= {
-                    "embedding": encoder.embedding, "load_set": encoder.load, "features_of": encoder.name
+                    "embedding": encoder.in_context.features, "load_set": encoder.load,
+                    "features_of": encoder.name,
                 }  # fmt: skip
-        subjects.append(method_subject(name, **options))
-    return subjects
+        entries.append(method_entry(name, **options))
+    return entries

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autocl.baselines.incontext import InContext
 from autocl.data.fixed import Stage, chain_stream
 from autocl.data.folder import from_folder
 from autocl.data.imageset import ImageSet
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
-from autocl.evaluation.harness import take_through
 from autocl.evaluation.statistics import Summary, metrics
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
+from autocl.passage import run_streams
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,13 +72,13 @@ def evaluate_folder(
         for names in parsed
     ]
     streams = [chain_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)]
-    taken = take_through(InContext(learner), streams, queries=queries, forward=forward)
+    passed = run_streams(learner, streams, queries=queries, forward=forward)
     return OwnResult(
-        matrix=taken.matrix,
+        matrix=passed.matrix,
         tasks=tuple(stage.name for stage in stages),
         scenario=scenario,
         shots=shots,
-        queries=tuple(min(len(t.query_index), queries or len(t.query_index)) for t in streams[0].tasks),
+        queries=tuple(min(t.queries.shape[1], queries or t.queries.shape[1]) for t in streams[0].tasks),
     )
 
 

@@ -3,15 +3,17 @@
 Shape legend: R = runs, M = tasks of a stream.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
-from autocl.data.fixed import Demos, FixedStream
+from autocl.data.fixed import Demos
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream
 from autocl.errors import InputError
-from autocl.evaluation.subject import SetRef, Subject
+from autocl.evaluation.published import Provenance, Row
 from autocl.matrix import TransferMatrix
 
 Cell = Callable[[TransferMatrix], Tensor]
@@ -19,7 +21,27 @@ Cell = Callable[[TransferMatrix], Tensor]
 Sets = Mapping[str, ImageSet]
 """Image sets by "name/split"."""
 
-QUICK_RUNS, QUICK_QUERIES, QUICK_EPISODES = 2, 200, 20
+QUICK_RUNS, QUICK_QUERIES, QUICK_STREAMS = 2, 200, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetRef:
+    """An image set by name, as a protocol asks for it."""
+
+    name: str
+    split: str
+    options: tuple[tuple[str, Any], ...] = ()
+    """For `autocl.data.load`."""
+
+    @property
+    def key(self) -> str:
+        """name/split."""
+        return f"{self.name}/{self.split}"
+
+
+def train_and_test(*names: str) -> tuple[SetRef, ...]:
+    """Both splits of each set, each set once."""
+    return tuple(SetRef(name=n, split=split) for n in dict.fromkeys(names) for split in ("train", "test"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +66,7 @@ class Options:
                 raise InputError(f"--{name} must be at least 1, got {value}")
 
     def n_runs(self, default: int) -> int:
-        """How many runs a protocol makes whose paper made `default`."""
+        """Runs of a protocol whose paper made `default`."""
         if self.runs is not None:
             return self.runs
         return min(default, QUICK_RUNS) if self.quick else default
@@ -55,7 +77,7 @@ class Options:
 
     def n_streams(self, default: int) -> int:
         """Streams of one run where it is a mean over many."""
-        return min(default, QUICK_EPISODES) if self.quick else default
+        return min(default, QUICK_STREAMS) if self.quick else default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,25 +86,47 @@ class Setting:
 
     name: str
     sets: tuple[SetRef, ...]
-    streams: Callable[[Sets, int, Options], Sequence[FixedStream]]
+    n_outputs: int
+    """Outputs that its streams need."""
+    streams: Callable[[Sets, int, Options], Stream]
     """(sets, run, options) -> the streams whose mean is that run; mostly one."""
     cells: Mapping[str, Cell]
-    vectors: bool = False
-    """For subjects that take ready-made feature vectors only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """A table: settings, the paper's number of runs, and which of its rows a subject is compared with."""
+    """A table: settings, the paper's number of runs, and the paper's rows."""
 
     name: str
     title: str
     runs: int
     settings: tuple[Setting, ...]
-    row: Callable[[Subject], str]
-    """Name of the paper's row, "" for none."""
+    published: tuple[Row, ...] = ()
+    """The paper's rows; none for a table of our own."""
+    averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Cells that are means over cells of several settings: name -> their names."""
+    position: int = 100
+    """Place among the tables: the paper's in its order, others last."""
     revision: int = 1
     """Raised when a protocol changes what it computes, so that old results are not reused."""
+
+    @property
+    def cells(self) -> list[str]:
+        """All cells, in the paper's order, then the others."""
+        printed = max((row.cells for row in self.published), key=len, default={})
+        ours = [cell for setting in self.settings for cell in setting.cells]
+        return list(dict.fromkeys([*printed, *ours, *self.averages]))
+
+    def row(self, trained: Provenance, cell: str, name: str | None = None) -> Row | None:
+        """The paper's row that a learner or method stands beside in a cell.
+
+        Args:
+            trained: how it was made.
+            cell: of this table.
+            name: the row of this name instead, whatever it says.
+        """
+        rows = (r for r in self.published if cell in r.cells)
+        return next((r for r in rows if (r.is_of(trained) if name is None else r.name == name)), None)
 
 
 def average(matrix: TransferMatrix) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from autocl.errors import InputError
-from autocl.evaluation.paper import Published
+from autocl.evaluation.published import Published
 from autocl.matrix import TransferMatrix
 
 Z95 = 1.959964

@@ -7,13 +7,15 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from autocl.evaluation.outcome import Outcome
-from autocl.evaluation.paper import NO_ACL, TABLES, Published
-from autocl.evaluation.rows import other_diet
+from autocl.errors import InputError
+from autocl.evaluation.entry import unsupported
+from autocl.evaluation.protocol import Protocol
+from autocl.evaluation.published import Published, Row
+from autocl.evaluation.results import Result
 from autocl.evaluation.statistics import Status, Summary, compare, summarise
 
 HEADINGS = (
-    "subject",
+    "entry",
     "cell",
     "ours ± std",
     "paper ± std",
@@ -32,17 +34,22 @@ NEUTRAL: dict[Status, Status] = {"better": "higher", "worse": "lower"}
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One cell of one subject."""
+    """One cell of one entry."""
 
-    subject: str
-    paper_row: str
+    entry: str
     cell: str
     ours: Summary | None
-    published: Published | None
+    row: Row | None
+    """The paper's row it stands beside, if there is one with this cell."""
     status: Status
     reason: str = ""
     """Behind "N.A." and "not comparable"."""
-    outcome: Outcome
+    result: Result
+
+    @property
+    def published(self) -> Published | None:
+        """The paper's number."""
+        return None if self.row is None else self.row.cells[self.cell]
 
     @property
     def difference(self) -> float | None:
@@ -53,49 +60,75 @@ class Line:
 
     def texts(self, mark: str = "") -> tuple[str, ...]:
         """One text for each heading; the mark leads from the status to its reason below the table."""
-        cost = self.outcome.cost
+        cost, seconds = self.result.cost, self.result.seconds
         return (
-            self.subject,
+            self.entry,
             self.cell,
             "N.A." if self.ours is None else f"{self.ours.mean:.1f} ± {self.ours.std:.1f}",
             _printed(self.published),
             "" if self.difference is None else f"{self.difference:+.1f}",
             self.status + mark,
-            f"{cost['seconds']:.1f}" if cost else "",
+            "" if seconds is None else f"{seconds:.1f}",
             f"{cost['examples']:,.0f}" if cost else "",
             f"{cost['gradient_steps']:,.0f}" if cost else "",
             f"{cost['state_bytes'] / 1024:,.0f}" if cost else "",
         )
 
 
-def lines(outcomes: Iterable[Outcome], order: Sequence[str] = ()) -> list[Line]:
-    """Compare outcomes of one protocol with the paper.
+def lines(protocol: Protocol, results: Iterable[Result], *, row: str | None = None) -> list[Line]:
+    """Compare results with the paper: a line for each cell of the table and each entry.
+
+    A cell without a result says why: results that are not stored are derived here.
 
     Args:
-        outcomes: of one protocol.
-        order: cells in the order of the table; those not named come last.
+        protocol: whose results these are.
+        results: of one or several entries.
+        row: name of the paper's row to compare with; default: of each entry, the row that says of itself
+            what the entry's file says.
     """
-    outcomes = list(outcomes)
-    subjects = list(dict.fromkeys(outcome.subject for outcome in outcomes))
+    names = list(dict.fromkeys(r.name for r in protocol.published))
+    if row is not None and row not in names:
+        raise InputError(f"{protocol.name} has no row {row!r}: choose one of {'; '.join(names) or 'none'}")
+    by_entry: dict[str, list[Result]] = {}
+    for result in results:
+        by_entry.setdefault(result.entry, []).append(result)
+    return [line for of_one in by_entry.values() for line in _condensed(_lines(protocol, of_one, row))]
+
+
+def _lines(protocol: Protocol, results: Sequence[Result], row: str | None) -> list[Line]:
+    """The lines of one entry, in the order of the table."""
+    measured = {r.setting: r for r in results}
+    of_cell: dict[str, tuple[Result, tuple[float, ...]]] = {}
+    for setting in protocol.settings:
+        result = measured.get(setting.name)
+        if result is None:
+            why = unsupported(results[0].outputs, setting) or "not measured"
+            result = replace(results[0], unsupported=why, cells={}, cost={}, seconds=None)
+        for cell in setting.cells:
+            of_cell[cell] = result, tuple(result.cells.get(cell, ()))
+    for cell, parts in protocol.averages.items():
+        values = [of_cell[part][1] for part in parts]
+        lacking = next((of_cell[part][0] for part in parts if not of_cell[part][1]), None)
+        over = [sum(run) / len(run) for run in zip(*values, strict=True)] if lacking is None else []
+        of_cell[cell] = lacking or of_cell[parts[0]][0], tuple(over)
     made = []
-    for outcome in outcomes:
-        row = outcome.paper_row
-        printed = TABLES.get(outcome.protocol, {}).get(row, {})
-        for cell, values in outcome.cells.items():
-            published = printed.get(cell)
-            ours = summarise(values) if values else None
-            status, reason = _judge(outcome, ours, published)
-            made.append(
-                Line(
-                    subject=outcome.subject, paper_row=row, cell=cell, ours=ours, published=published,
-                    status=status, reason=reason, outcome=outcome,
-                )
-            )  # fmt: skip
-    place = {cell: i for i, cell in enumerate(order)}
-    by_subject: dict[str, list[Line]] = {}
-    for line in sorted(made, key=lambda x: place.get(x.cell, len(place))):
-        by_subject.setdefault(line.subject, []).append(line)
-    return [line for subject in subjects for line in _condensed(by_subject[subject])]
+    for cell in protocol.cells:
+        result, numbers = of_cell[cell]
+        ours = summarise(numbers) if numbers else None
+        beside = protocol.row(result.trained, cell, row)
+        status, reason = _judge(result, cell, ours, beside)
+        made.append(
+            Line(
+                entry=result.entry,
+                cell=cell,
+                ours=ours,
+                row=beside,
+                status=status,
+                reason=reason,
+                result=result,
+            )
+        )
+    return made
 
 
 def markdown(made: Sequence[Line], *, title: str) -> str:
@@ -119,10 +152,10 @@ def rich_table(made: Sequence[Line], *, title: str, wide: bool = False) -> Table
         table.add_column(heading, justify="right" if is_number(i) else "left", overflow="fold")
     last = ""
     for line, cells in zip(made, marked(made), strict=True):
-        if line.subject != last:
+        if line.entry != last:
             table.add_section()
-            table.add_row(f"[bold]{escape(line.subject)}[/bold]")
-            last = line.subject
+            table.add_row(f"[bold]{escape(line.entry)}[/bold]")
+            last = line.entry
         texts = [escape(text) for text in cells]
         style = STATUS_STYLE.get(line.status, "dim")
         texts[5] = f"[{style}]{texts[5]}[/{style}]"
@@ -131,7 +164,7 @@ def rich_table(made: Sequence[Line], *, title: str, wide: bool = False) -> Table
 
 
 def is_number(column: int) -> bool:
-    """Whether a column of the table is read from its right end."""
+    """Whether a column of the table is aligned to the right."""
     return 2 <= column <= 4 or column >= COST_FROM
 
 
@@ -151,19 +184,19 @@ def numbered(made: Sequence[Line]) -> list[str]:
 
 
 def footnotes(made: Sequence[Line]) -> list[str]:
-    """Beside which rows subjects stand, and what is to be known about data and subjects, each thing once."""
+    """Beside which rows entries stand, and what is to be known about data and entries, each thing once."""
     beside: dict[str, dict[str, None]] = {}
     for line in made:
-        if line.published is not None:
-            beside.setdefault(line.paper_row, {})[line.subject] = None
-    notes = [f"Beside the paper's row “{row}”: {', '.join(subjects)}." for row, subjects in beside.items()]
-    if any(line.outcome.identity["demos"] == "paper" for line in made):
+        if line.row is not None and line.ours is not None:
+            beside.setdefault(line.row.name, {})[line.entry] = None
+    notes = [f"Beside the paper's row “{row}”: {', '.join(entries)}." for row, entries in beside.items()]
+    if any(line.result.identity.get("demos") == "paper" for line in made):
         notes.append("Demos are consecutive blocks of the file, class after class in turn, as the paper's.")
     about: dict[str, dict[str, None]] = {}
     for line in made:
-        for note in line.outcome.notes:
-            said = note.removeprefix(f"{line.subject}: ")
-            about.setdefault(said, {}).update({line.subject: None} if said != note else {})
+        for note in line.result.notes:
+            said = note.removeprefix(f"{line.entry}: ")
+            about.setdefault(said, {}).update({line.entry: None} if said != note else {})
     return notes + [f"{', '.join(who)}: {said}" if who else said for said, who in about.items()]
 
 
@@ -171,25 +204,23 @@ def _reasons(made: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line.reason for line in made if line.reason))
 
 
-def _condensed(of_subject: list[Line]) -> list[Line]:
-    """One line instead of many when a subject can do nothing of a table, for one reason."""
-    refused = all(line.ours is None for line in of_subject)
-    if refused and len(of_subject) > 1 and len({line.reason for line in of_subject}) == 1:
-        return [replace(of_subject[0], cell=f"all {len(of_subject)}", published=None)]
-    return of_subject
+def _condensed(of_entry: list[Line]) -> list[Line]:
+    """One line instead of many when an entry can do nothing of a table, for one reason."""
+    refused = all(line.ours is None for line in of_entry)
+    if refused and len(of_entry) > 1 and len({line.reason for line in of_entry}) == 1:
+        return [replace(of_entry[0], cell=f"all {len(of_entry)}", row=None)]
+    return of_entry
 
 
-def _judge(outcome: Outcome, ours: Summary | None, published: Published | None) -> tuple[Status, str]:
+def _judge(result: Result, cell: str, ours: Summary | None, row: Row | None) -> tuple[Status, str]:
     if ours is None:
-        return "N.A.", outcome.refused
-    if published is None:
+        return "N.A.", result.unsupported
+    if row is None:
         return "no counterpart", ""
-    if reason := other_diet(outcome.diet, outcome.paper_row) or outcome.incomparable:
-        return "not comparable", reason
-    status = compare(ours, published)
-    if outcome.paper_row.endswith(NO_ACL):
-        status = NEUTRAL.get(status, status)
-    return status, ""
+    if result.incomparable:
+        return "not comparable", result.incomparable
+    status = compare(ours, row.cells[cell])
+    return (NEUTRAL.get(status, status) if row.shows_forgetting else status), ""
 
 
 def _printed(published: Published | None) -> str:

@@ -4,17 +4,15 @@ Shape legend: R = runs side by side, M = tasks, T = demos of a task, P = moments
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from autocl.baselines.base import StreamInfo
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import FixedStream, FixedTask
-from autocl.errors import InputError
-from autocl.evaluation.harness import accuracy, ask_about
+from autocl.data.stream import Stream, side_by_side
 from autocl.matrix import learning_acceleration, stability_gap
+from autocl.passage import passage
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,9 +39,7 @@ class Trace:
         return learning_acceleration(self.accuracy[:, self.few, task])
 
 
-def trace(
-    method: InContext, streams: Sequence[FixedStream], *, every: int, queries: int | None = None
-) -> Trace:
+def trace(method: InContext, streams: Sequence[Stream], *, every: int, queries: int | None = None) -> Trace:
     """Take a learner through streams and ask about all tasks every so many demos.
 
     Args:
@@ -52,36 +48,13 @@ def trace(
         every: demos between two moments; the end of a task is always one.
         queries: most of each task.
     """
-    if every < 1:
-        raise InputError(f"every must be at least 1 demo, got {every}")
-    info = StreamInfo.of(streams, seeds=range(len(streams)))
-    asked = [ask_about([s.tasks[t] for s in streams], queries) for t in range(info.n_tasks)]
-    method.begin(info)
-    rows, demos, learned, few = [], [0], [], []
-
-    def ask() -> None:
-        rows.append(torch.stack([accuracy(method, questions) for questions in asked], dim=1))
-
-    ask()
-    for position in range(info.n_tasks):
-        tasks = [s.tasks[position] for s in streams]
-        length = len(tasks[0].demo_index)
-        for start in range(0, length, every):
-            stop = min(start + every, length)
-            method.learn([_demos(task, start, stop) for task in tasks])
-            demos.append(demos[-1] + stop - start)
-            ask()
-            if start == 0:
-                few.append(len(rows) - 1)
-        learned.append(len(rows) - 1)
+    stream = side_by_side(streams)
+    moments = list(passage(method, stream, every=every, queries=queries, forward=True))
+    task_of = [m.task for m in moments]
     return Trace(
-        accuracy=torch.stack(rows, dim=1),
-        demos=torch.tensor(demos),
-        learned=torch.tensor(learned),
-        few=torch.tensor(few),
-        tasks=tuple(t.name for t in streams[0].tasks),
+        accuracy=torch.stack([m.accuracy for m in moments], dim=1),
+        demos=torch.tensor([m.demos for m in moments]),
+        learned=torch.tensor([i for i, m in enumerate(moments) if m.at_boundary]),
+        few=torch.tensor([task_of.index(task) for task in range(len(stream.tasks))]),
+        tasks=tuple(t.name for t in stream.tasks),
     )
-
-
-def _demos(task: FixedTask, start: int, stop: int) -> FixedTask:
-    return replace(task, demo_index=task.demo_index[start:stop], demo_labels=task.demo_labels[start:stop])

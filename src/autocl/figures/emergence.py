@@ -2,7 +2,7 @@
 
 from matplotlib.axes import Axes
 
-from autocl.evaluation.protocols.emergence import Emergence
+from autocl.evaluation.emergence import Emergence
 from autocl.figures.style import COLOURS, axes, quiet
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from autocl.evaluation.protocols.weights import BLOCKS, WeightFilm
+from autocl.evaluation.weights import BLOCKS, WeightFilm
 from autocl.figures.style import DIVERGING
 
 GAP = 6

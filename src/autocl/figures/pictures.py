@@ -1,7 +1,9 @@
-"""Pictures of one learner at work on Split-MNIST: accuracy over the stream, weights, rates, rank."""
+"""Pictures of one learner at work on Split-MNIST: accuracy over the stream, weights, rates, rank.
+
+They go to RESULTS/report/NAME/, which is not kept; their numbers to RESULTS/weights.jsonl, which is.
+"""
 
 import base64
-import json
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -11,13 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.baselines.incontext import InContext
 from autocl.data.split import split_stream
 from autocl.data.stream_config import Scenario
-from autocl.errors import InputError
-from autocl.evaluation.protocols.weights import record_film
-from autocl.evaluation.subject import SetRef, Subject, check_name
-from autocl.evaluation.trace import trace
+from autocl.evaluation.entry import Entry
+from autocl.evaluation.lines import put_lines, read_lines
+from autocl.evaluation.protocol import train_and_test
+from autocl.evaluation.results import percent
+from autocl.evaluation.trace import Trace, trace
+from autocl.evaluation.weights import record_film
 from autocl.figures.film import weight_film
 from autocl.figures.stream import plot_accuracy_over_stream
 from autocl.figures.weights import (
@@ -26,7 +29,7 @@ from autocl.figures.weights import (
     plot_weight_change,
     plot_weight_strip,
 )
-from autocl.files import write_atomic, write_json
+from autocl.files import write_atomic
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
 STRIPS = 3
@@ -34,6 +37,7 @@ STRIPS = 3
 DPI = 80
 COLOURS = 64
 FLAT = (6.8, 2.5)
+LINES, REPORT = "weights.jsonl", "report"
 
 
 def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **options: object) -> bytes:
@@ -54,40 +58,40 @@ def inline(picture: bytes, kind: str = "png") -> str:
     return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
 
 
-def place(folder: Path, subject: str) -> Path:
-    """Where the pictures of a subject lie in a folder of results."""
-    return folder / "weights" / check_name(subject)
+def place(folder: Path, name: str) -> Path:
+    """Where the pictures of an entry lie in a folder of results."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
+    return folder / REPORT / (safe or "entry")
 
 
-def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
+def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
     """Draw a learner's passage through Split-MNIST unless that was done for just this learner.
 
     Args:
-        subject: a learner.
+        entry: a learner.
         folder: of results.
         say: is told what happens.
 
     Returns:
-        The folder with the pictures and `pictures.json`, which says what they show.
+        The folder with the pictures.
     """
-    if not isinstance(subject.method, InContext):
-        raise InputError(f"{subject.name} is not a learner: it has no weights that modify themselves")
-    if subject.vectors:
-        raise InputError(f"{subject.name} takes feature vectors; the pictures are of images of digits")
-    sets = [subject.load(SetRef(name="mnist", split=split)) for split in ("train", "test")]
-    scenario: Scenario = "class" if (subject.outputs or 0) >= 10 else "domain"
-    where = place(folder, subject.name)
-    identity = {"fingerprint": subject.fingerprint, "data": [s.hash for s in sets], "scenario": scenario}
-    about = where / "pictures.json"
-    if about.is_file() and json.loads(about.read_text(encoding="utf-8"))["identity"] == identity:
+    learner, where = entry.learner, place(folder, entry.name)
+    sets = [entry.load(ref) for ref in train_and_test("mnist")]
+    scenario: Scenario = "class" if (entry.outputs or 0) >= 2 * TASKS else "domain"
+    identity = {
+        "fingerprint": entry.fingerprint,
+        "data": [s.hash[:16] for s in sets],
+        "scenario": scenario,
+    }
+    known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES)}
+    if known.get(entry.name) == identity and (where / "stream.png").is_file():
         return where
-    say(f"weights: drawing {subject.name}")
+    say(f"weights: drawing {entry.name}")
     streams = [split_stream(*sets, scenario=scenario, shots=SHOTS, run=r, tasks=TASKS) for r in range(RUNS)]
-    traced = trace(subject.method, streams, every=EVERY, queries=QUERIES)
+    traced = trace(entry.in_context, streams, every=EVERY, queries=QUERIES)
     pictures = {"stream.png": draw(plot_accuracy_over_stream, traced, size=(6.8, 3.2))}
-    learner = subject.method.learner
     if getattr(learner.config, "mixer", "") == "srwm":
-        film = record_film(learner, streams[0], features=subject.method.features)
+        film = record_film(learner, streams[0], features=entry.in_context.features)
         pictures["film.gif"] = weight_film(film, heads=2, every=5, pixels=5)
         for task in range(STRIPS):
             pictures[f"strip-{task + 1}.png"] = draw(plot_weight_strip, film, task=task, size=(8, 3.2))
@@ -97,21 +101,18 @@ def picture_learner(subject: Subject, folder: Path, *, say: Callable[[str], None
             pictures[f"change-{layer + 1}.png"] = draw(plot_weight_change, film, layer=layer, size=FLAT)
     for name, picture in pictures.items():
         write_atomic(where / name, partial(_write, picture))
-    write_json(
-        about,
-        {
-            "identity": identity,
-            "subject": subject.name,
-            "tasks": traced.tasks,
-            "demos": traced.demos.tolist(),
-            "accuracy": traced.accuracy.tolist(),
-            "stability_gap": (100 * traced.stability_gap()).tolist(),
-            "learning_acceleration": (100 * traced.learning_acceleration()).tolist(),
-            "few_demos": EVERY,
-            "pictures": list(pictures),
-        },
-    )
+    numbers = {"entry": entry.name, "identity": identity, **_numbers(traced)}
+    put_lines(folder / LINES, [numbers], key=("entry",))
     return where
+
+
+def _numbers(traced: Trace) -> dict[str, object]:
+    """Measures that need moments between boundaries, in percent, one for each run."""
+    return {
+        "few_demos": EVERY,
+        "stability_gap": percent(traced.stability_gap().tolist()),
+        "learning_acceleration": percent(traced.learning_acceleration().tolist()),
+    }
 
 
 def _write(data: bytes, path: str) -> None:

@@ -1,30 +1,27 @@
 """One self-contained HTML page of all results: tables, heat maps, curves and films of the weights."""
 
-import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 import autocl
 from autocl.errors import InputError
-from autocl.evaluation.bench import write_tables
-from autocl.evaluation.outcome import Outcome
+from autocl.evaluation.emergence import Emergence
+from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.protocols.emergence import Emergence
-from autocl.evaluation.statistics import metrics, summarise
-from autocl.evaluation.subject import check_name
-from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, marked, numbered
+from autocl.evaluation.results import Result, read_results
+from autocl.evaluation.statistics import summarise
+from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
 from autocl.figures.emergence import plot_emergence
 from autocl.figures.matrix import CROWDED
-from autocl.figures.pictures import draw, inline
+from autocl.figures.pictures import LINES, REPORT, draw, inline, place
 from autocl.figures.style import SEQUENTIAL
-from autocl.files import write_atomic
+from autocl.files import write_text
 from autocl.matrix import TransferMatrix
-
-NAME = "report.html"
 
 STYLE = """
 :root { color-scheme: light; --line: #d5dae1; --dim: #5b6573; }
@@ -54,7 +51,7 @@ details > summary { cursor: pointer; margin: .8rem 0; color: #0b5cad; }
 
 
 def write_report(folder: str | Path) -> Path:
-    """Write report.html, and tables.md, from everything a folder of results holds.
+    """Write RESULTS/report/index.html from everything a folder of results holds.
 
     Args:
         folder: where `autocl bench` put its results.
@@ -63,20 +60,22 @@ def write_report(folder: str | Path) -> Path:
         The page. It needs no other file and no network.
     """
     folder = Path(folder)
-    tables = write_tables(folder)
-    runs = sorted((folder / "emergence").glob("*.json"))
-    pictures = sorted((folder / "weights").glob("*/pictures.json"))
-    if not (tables or runs or pictures):
-        raise InputError(
-            f"{folder} holds no results to report: run `autocl bench TABLE --out {folder}` first"
-        )
-    sections = [(PROTOCOLS[name].title, name, _protocol(made)) for name, made in tables.items()]
-    if runs:
+    sections = [
+        (protocol.title, name, _protocol(lines(protocol, results)))
+        for name, protocol in PROTOCOLS.items()
+        if (results := read_results(folder, name))
+    ]
+    if runs := read_lines(folder / "emergence.jsonl"):
         sections.append(
             ("Emergence of forgetting in meta-training (Figure 2)", "emergence", _emergence(runs))
         )
-    if pictures:
-        sections.append(("Learners at work on Split-MNIST (Figures 3–5)", "weights", _learners(pictures)))
+    if learners := read_lines(folder / LINES):
+        title = "Learners at work on Split-MNIST (Figures 3–5)"
+        sections.append((title, "weights", "".join(_learner(about, folder) for about in learners)))
+    if not sections:
+        raise InputError(
+            f"{folder} holds no results to report: run `autocl bench TABLE --out {folder}` first"
+        )
     links = " ".join(f'<a href="#{name}">{escape(name)}</a>' for _, name, _ in sections)
     body = "".join(
         f'<section id="{name}"><h2>{escape(title)}</h2>{content}</section>'
@@ -91,13 +90,9 @@ def write_report(folder: str | Path) -> Path:
         "from the published one by less than half a point or 1.96 standard errors of the difference.</p>"
         f"<nav>{links}</nav>{body}</body></html>\n"
     )
-    out = folder / NAME
-    write_atomic(out, lambda path: _write(path, page))
+    out = folder / REPORT / "index.html"
+    write_text(out, page)
     return out
-
-
-def _write(path: str, text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")
 
 
 def _protocol(made: Sequence[Line]) -> str:
@@ -109,7 +104,7 @@ def _protocol(made: Sequence[Line]) -> str:
     rows, last = [], ""
     for line, cells_of in zip(made, marked(made), strict=True):
         texts = list(cells_of)
-        new, last = line.subject != last, line.subject
+        new, last = line.entry != last, line.entry
         texts[0] = texts[0] if new else ""
         kind = line.status if line.status in ("reproduced", "better", "worse") else "none"
         classes = [
@@ -118,8 +113,8 @@ def _protocol(made: Sequence[Line]) -> str:
         cells = "".join(f'<td class="{c}">{escape(t)}</td>' for c, t in zip(classes, texts, strict=True))
         rows.append(f"<tr{' class=first' if new else ''}>{cells}</tr>")
     notes = "".join(f"<li>{escape(note)}</li>" for note in (*numbered(made), *footnotes(made)))
-    outcomes = list({id(line.outcome): line.outcome for line in made}.values())
-    figures = "".join(_matrix(o) for o in outcomes if o.matrix is not None and o.matrix.tasks > 1)
+    results = {line.result.key: line.result for line in made if line.ours is not None}.values()
+    figures = "".join(_matrix(r, r.matrix) for r in results if r.matrix is not None and r.matrix.tasks > 1)
     matrices = f"<details><summary>Transfer matrices</summary><div class=grid>{figures}</div></details>"
     return (
         f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -127,15 +122,13 @@ def _protocol(made: Sequence[Line]) -> str:
     )
 
 
-def _matrix(outcome: Outcome) -> str:
-    """The heat map of one outcome with its metrics and what it was measured on."""
-    matrix = outcome.matrix
-    assert matrix is not None  # the caller's choice
-    found = "; ".join(f"{name} {s.mean:.1f} ± {s.std:.1f}" for name, s in metrics(matrix).items())
+def _matrix(result: Result, matrix: TransferMatrix) -> str:
+    """The heat map of one result with its metrics and what it was measured on."""
+    found = "; ".join(f"{name} {mean:.1f} ± {std:.1f}" for name, (mean, std) in result.metrics.items())
     return (
-        f"<figure>{_heat(matrix, outcome.tasks)}"
-        f"<figcaption><b>{escape(outcome.subject)}, {escape(outcome.setting)}</b><br>{escape(found)}<br>"
-        + escape(f"{outcome.identity['runs']} runs, fingerprint {outcome.identity['fingerprint']}")
+        f"<figure>{_heat(matrix, result.tasks)}"
+        f"<figcaption><b>{escape(result.entry)}, {escape(result.setting)}</b><br>{escape(found)}<br>"
+        + escape(f"{result.identity['runs']} runs, fingerprint {result.identity['fingerprint']}")
         + "</figcaption></figure>"
     )
 
@@ -145,7 +138,7 @@ def _heat(matrix: TransferMatrix, tasks: Sequence[str]) -> str:
     crowded = matrix.tasks > CROWDED
     names = [str(i + 1) if crowded else escape(name) for i, name in enumerate(tasks)]
     rows = []
-    for name, values in zip(names, matrix.mean().to_lists(), strict=True):
+    for name, values in zip(names, matrix.to_lists(), strict=True):
         cells = "".join(_heat_cell(value, crowded=crowded) for value in values)
         rows.append(f"<tr><th>{name if crowded else f'after {name}'}</th>{cells}</tr>")
     heads = "".join(f"<th><span>{name}</span></th>" for name in names)
@@ -162,10 +155,10 @@ def _heat_cell(value: float | None, *, crowded: bool) -> str:
     return f'<td style="background:{colour};color:{ink}" title="{100 * value:.1f} %">{text}</td>'
 
 
-def _emergence(files: Sequence[Path]) -> str:
+def _emergence(runs: Sequence[dict[str, Any]]) -> str:
     figures = []
-    for file in files:
-        found = Emergence.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    for values in runs:
+        found = Emergence.from_dict(values)
         picture = draw(plot_emergence, found, size=(6.4, 3.6))
         kind = {True: "with", False: "without", None: "unknown whether with"}[found.acl]
         learned = "; ".join(
@@ -180,32 +173,32 @@ def _emergence(files: Sequence[Path]) -> str:
     return f"<div class=grid>{''.join(figures)}</div>"
 
 
-def _learners(files: Sequence[Path]) -> str:
-    captions = {
-        "stream": "Accuracy on each task while the stream goes on; thin before its first demo.",
-        "film": "Change of the blocks y, q, k, β (columns) of two heads (rows) of layer 1.",
-        "strip": "The blocks of one head during one task (Figures 3–5).",
-        "rank": "Effective rank of the y-block; the band spans the heads.",
-        "rates": "Learning rates σ(β): median and middle half of the heads.",
-        "change": "How far each block moves at each demo.",
-    }
-    parts = []
-    for file in files:
-        about = json.loads(file.read_text(encoding="utf-8"))
-        gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
-        figures = []
-        for name in about["pictures"]:
-            kind = "gif" if name.endswith(".gif") else "png"
-            caption = captions[name.split(".")[0].split("-")[0]]
-            source = inline((file.parent / check_name(name)).read_bytes(), kind)
-            figures.append(
-                f'<figure><img src="{source}" alt="{escape(caption)}">'
-                f"<figcaption>{escape(caption)}</figcaption></figure>"
-            )
-        parts.append(
-            f"<h3>{escape(about['subject'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
-            f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± "
-            f"{speed.std:.1f} points.</p>"
-            f"<div class=grid>{''.join(figures)}</div>"
+CAPTIONS = {
+    "stream": "Accuracy on each task while the stream goes on; thin before its first demo.",
+    "film": "Change of the blocks y, q, k, β (columns) of two heads (rows) of layer 1.",
+    "strip": "The blocks of one head during one task (Figures 3–5).",
+    "rank": "Effective rank of the y-block; the band spans the heads.",
+    "rates": "Learning rates σ(β): median and middle half of the heads.",
+    "change": "How far each block moves at each demo.",
+}
+
+
+def _learner(about: dict[str, Any], folder: Path) -> str:
+    """The numbers of one learner, and its pictures where `autocl bench weights` drew them."""
+    gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
+    drawn = [p for p in place(folder, about["entry"]).glob("*.*") if p.suffix in (".png", ".gif")]
+    order = list(CAPTIONS)
+    figures = []
+    for picture in sorted(drawn, key=lambda p: (order.index(p.stem.split("-")[0]), p.stem)):
+        caption = CAPTIONS[picture.stem.split("-")[0]]
+        source = inline(picture.read_bytes(), picture.suffix[1:])
+        figures.append(
+            f'<figure><img src="{source}" alt="{escape(caption)}">'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
-    return "".join(parts)
+    return (
+        f"<h3>{escape(about['entry'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
+        f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± {speed.std:.1f} "
+        f"points.</p>"
+        f"<div class=grid>{''.join(figures)}</div>"
+    )

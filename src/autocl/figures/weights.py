@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from autocl.errors import InputError
-from autocl.evaluation.protocols.weights import BLOCKS, WeightFilm
+from autocl.evaluation.weights import BLOCKS, WeightFilm
 from autocl.figures.style import COLOURS, DIVERGING, axes, mark_boundaries, quiet
 
 

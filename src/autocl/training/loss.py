@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.data.batch import StreamBatch
+from autocl.data.stream import Stream
 from autocl.learner import Learner, LearnerState
 from autocl.objective import Outcome, acl_objective
 from autocl.training.recipe import Recipe
@@ -22,7 +22,7 @@ class TrainingStep(nn.Module):
         self.recipe = recipe
 
     def forward(
-        self, images: Tensor, batch: StreamBatch, state: LearnerState | None = None
+        self, images: Tensor, batch: Stream, state: LearnerState | None = None
     ) -> tuple[Tensor, Outcome]:
         """Loss to minimise and what was measured.
 

@@ -196,6 +196,25 @@ class Recipe:
         return (*earlier, replace(self, stages=(), finetune=self.finetune and not self.stages))
 
 
+def provenance(recipe: Recipe) -> dict[str, str]:
+    """What the file of a learner says of its meta-training, for whoever compares it with others.
+
+    Streams of random shape have no one number of tasks, ways or shots: these are left out.
+    """
+    streams, objective = recipe.streams, recipe.objective
+    shape = {}
+    if isinstance(streams, StreamConfig):
+        shape = {name: str(getattr(streams, name)) for name in ("tasks", "ways", "shots")}
+    return {
+        "recipe": recipe.name,
+        "sets": " ".join(source.title for source in recipe.sources),
+        "scenario": streams.scenario,
+        **shape,
+        "acl": str(objective.acl and objective.boundaries == "every").lower(),
+        "validated_on": recipe.validation.split,
+    }
+
+
 def differences(ours: Recipe, theirs: Recipe) -> dict[str, str]:
     """Fields in which two recipes differ, as "ours, not theirs"; nested fields by their path.
 

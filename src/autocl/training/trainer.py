@@ -26,7 +26,7 @@ from autocl.training import recipe as recipes
 from autocl.training.interrupt import InterruptedRunError, signals
 from autocl.training.log import RunLog, note, terms
 from autocl.training.loss import TrainingStep
-from autocl.training.recipe import Recipe
+from autocl.training.recipe import Recipe, provenance
 from autocl.training.run import Run, prepare
 
 BEST = "best.safetensors"
@@ -260,7 +260,8 @@ def _score(run: Run, log: RunLog) -> float:
     progress.stale += 1
     if value > progress.best_score:
         progress.best_score, progress.best_step, progress.stale = value, progress.step, 0
-        run.learner.save_pretrained(run.folder / BEST, meta=_provenance(run, value))
+        meta = {**provenance(run.recipe), "step": str(progress.step), "validation": f"{value:.4f}"}
+        run.learner.save_pretrained(run.folder / BEST, meta=meta)
     shown: dict[str, object] = {"validation/score": value}
     if len({m.tasks for m in matrices}) == 1:
         mean = TransferMatrix(torch.stack([m.values for m in matrices]).mean(0).cpu())
@@ -272,20 +273,6 @@ def _score(run: Run, log: RunLog) -> float:
         f"(best {100 * progress.best_score:.2f} % at step {progress.best_step})"
     )
     return value
-
-
-def _provenance(run: Run, score: float) -> dict[str, str]:
-    """How a learner came to be, as its file says it."""
-    recipe = run.recipe
-    return {
-        "recipe": recipe.name,
-        "sets": " ".join(source.title for source in recipe.sources),
-        "acl": str(recipe.objective.acl and recipe.objective.boundaries == "every").lower(),
-        "shots": str(getattr(recipe.streams, "shots", 15)),
-        "validated_on": recipe.validation.split,
-        "step": str(run.progress.step),
-        "validation": f"{score:.4f}",
-    }
 
 
 def _save(run: Run, log: RunLog, *, score: float | None = None) -> None:

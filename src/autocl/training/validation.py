@@ -2,14 +2,13 @@
 
 import torch
 
-from autocl.baselines.incontext import InContext
 from autocl.data import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.split import split_stream
-from autocl.evaluation.harness import take_through
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig, acl_objective
+from autocl.passage import run_streams
 from autocl.training.recipe import Recipe
 
 SPLIT_RUNS = 5
@@ -57,5 +56,5 @@ def validate_split(learner: Learner, name: str, recipe: Recipe) -> list[Transfer
         split_stream(train, test, scenario=scenario, shots=shots, run=run, part="validation")
         for run in range(SPLIT_RUNS)
     ]
-    matrix = take_through(InContext(learner), streams).matrix
+    matrix = run_streams(learner, streams).matrix
     return [TransferMatrix(values) for values in matrix.values]

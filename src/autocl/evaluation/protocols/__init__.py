@@ -1,20 +1,17 @@
-"""The protocols by name, in the order of the paper; ours come last."""
+"""The tables by name, in the order of the paper; every module of this package is searched for them.
+
+A module gives its tables as `PROTOCOLS`, a tuple of `Protocol`: a new table is a new file here.
+"""
+
+import importlib
+import pkgutil
 
 from autocl.evaluation.protocol import Protocol
-from autocl.evaluation.protocols.diverse import DIVERSE
-from autocl.evaluation.protocols.meta_validation import META_VALIDATION
-from autocl.evaluation.protocols.shapes import SHAPES
-from autocl.evaluation.protocols.shots import SHOTS_PROTOCOL
-from autocl.evaluation.protocols.split_mnist import SPLIT_MNIST
-from autocl.evaluation.protocols.split_omniglot import SPLIT_OMNIGLOT
-from autocl.evaluation.protocols.two_task import TWO_TASK
-from autocl.evaluation.protocols.two_task_ood import TWO_TASK_OOD
-from autocl.evaluation.protocols.vit import VIT
 
-PROTOCOLS: dict[str, Protocol] = {
-    p.name: p
-    for p in (
-        TWO_TASK, TWO_TASK_OOD, SPLIT_MNIST, SHOTS_PROTOCOL, META_VALIDATION, SPLIT_OMNIGLOT, DIVERSE, VIT,
-        SHAPES,
-    )
-}  # fmt: skip
+
+def _found() -> list[Protocol]:
+    modules = (importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__))
+    return [protocol for module in modules for protocol in module.PROTOCOLS]
+
+
+PROTOCOLS: dict[str, Protocol] = {p.name: p for p in sorted(_found(), key=lambda p: p.position)}

@@ -1,0 +1,133 @@
+"""Split-MNIST and its kin: Table 3, the number of demos, and the choice of meta-validation sets."""
+
+from autocl.data.split import split_stream
+from autocl.data.stream import Stream
+from autocl.data.stream_config import Scenario
+from autocl.evaluation.protocol import Options, Protocol, Sets, Setting, average, train_and_test
+from autocl.evaluation.published import (
+    OMNI_MINI,
+    TITLES,
+    Row,
+    finetuned,
+    numbers,
+    of_method,
+    out_of_the_box,
+)
+
+SHOTS, WAYS = 15, 2
+SCENARIOS: tuple[tuple[Scenario, int], ...] = (("domain", 5), ("class", 2), ("class", 5))
+
+
+def split_setting(
+    cell: str, *, scenario: Scenario, tasks: int, shots: int = SHOTS, images: str = "mnist"
+) -> Setting:
+    """Split-X as one setting with one cell, the average after the last task."""
+
+    def streams(sets: Sets, run: int, options: Options) -> Stream:
+        train, test = sets[f"{images}/train"], sets[f"{images}/test"]
+        return split_stream(
+            train, test, scenario=scenario, shots=shots, run=run, tasks=tasks, demos=options.demos
+        )
+
+    return Setting(
+        name=cell,
+        sets=train_and_test(images),
+        n_outputs=WAYS * (tasks if scenario == "class" else 1),
+        streams=streams,
+        cells={cell: average},
+    )
+
+
+OUT_OF_THE_BOX = "ACL, out of the box"
+FINETUNED = "ACL, meta-finetuned with 5 tasks"
+_SPLIT = "|".join(f"{scenario} {tasks}-task" for scenario, tasks in SCENARIOS)
+_GRADIENT = {
+    "SGD": ("sgd", "63.2±0.4 48.8±0.1 19.5±0.1"),
+    "Adam": ("adam", "55.2±1.4 49.7±0.1 19.7±0.1"),
+    "Adam + L2": ("l2", "66.0±3.7 51.8±1.9 22.5±1.1"),
+    "EWC": ("ewc", "58.9±2.6 49.7±0.1 19.8±0.1"),
+    "online EWC": ("online-ewc", "57.3±1.4 49.7±0.1 19.8±0.1"),
+    "SI": ("si", "64.8±3.1 49.4±0.2 19.7±0.1"),
+    "MAS": ("mas", "68.6±6.9 49.6±0.1 19.5±0.3"),
+    "LwF": ("lwf", "71.0±1.3 - 24.2±0.3"),
+}
+"""Trained on all images of each task: row -> name in the registry of methods, numbers."""
+
+SPLIT_MNIST = Protocol(
+    name="split-mnist",
+    title="Split-MNIST (Table 3)",
+    position=4,
+    runs=10,
+    settings=tuple(split_setting(f"{s} {t}-task", scenario=s, tasks=t) for s, t in SCENARIOS),
+    published=(
+        *(
+            of_method(row, method, numbers(_SPLIT, printed), train_on="full")
+            for row, (method, printed) in _GRADIENT.items()
+        ),
+        of_method("OML, out of the box", "oml", numbers(_SPLIT, "69.9±2.8 46.6±7.2 24.9±4.1")),
+        of_method("OML, tuned iterations", "oml-tuned", numbers(_SPLIT, "73.6±5.3 62.1±7.9 34.2±4.6")),
+        of_method("GeMCL", "gemcl", numbers(_SPLIT, "63.8±3.8 91.2±2.8 79.0±2.1")),
+        # Not applicable (N.A.) to ten outputs.
+        out_of_the_box(OMNI_MINI, numbers(_SPLIT, "72.2±0.9 71.5±5.9 -"), name=OUT_OF_THE_BOX),
+        *finetuned(FINETUNED, numbers(_SPLIT, "84.5±1.6 96.0±1.0 84.3±1.2")),
+    ),
+)
+
+_SHOTS = "|".join(f"{scenario} {tasks}-task, {k} shots" for scenario, tasks in SCENARIOS for k in (5, 15))
+SHOTS_TABLE = Protocol(
+    name="shots",
+    title="Number of demos per class, Split-MNIST (appendix)",
+    position=5,
+    runs=10,
+    settings=tuple(
+        split_setting(f"{s} {t}-task, {k} shots", scenario=s, tasks=t, shots=k)
+        for s, t in SCENARIOS
+        for k in (5, 15)
+    ),
+    published=(
+        *finetuned(
+            "ACL, meta-trained with 5 shots",
+            numbers(_SHOTS, "84.1±1.2 83.8±2.8 93.4±1.2 94.3±1.9 74.6±2.3 65.5±4.0"),
+            shots=5,
+        ),
+        *finetuned(
+            "ACL, meta-trained with 15 shots",
+            numbers(_SHOTS, "83.9±1.0 84.5±1.6 93.6±1.7 96.0±1.0 76.7±3.6 84.3±1.2"),
+        ),
+        # Meta-trained with 5 and meta-validated with 15.
+        of_method("GeMCL", "gemcl", numbers(_SHOTS, "62.2±5.2 63.8±3.8 87.3±2.5 91.2±2.8 71.7±2.5 79.0±2.1")),
+    ),
+)
+
+_VALID = "split-mnist|split-fashion_mnist|split-cifar10"
+
+
+def _validated(sets: tuple[str, ...], on: str, printed: str, *, shots: int = SHOTS) -> Row:
+    name = f"{' + '.join(TITLES[s] for s in sets)}, validated on {TITLES[on]}"
+    cells = numbers(_VALID, printed)
+    (row,) = finetuned(name, cells, sets=sets, scenario="domain", validated_on=on, shots=shots)
+    return row
+
+
+META_VALIDATION = Protocol(
+    name="meta-validation",
+    title="Choice of meta-validation sets, domain-incremental Split-X (appendix)",
+    position=6,
+    runs=10,
+    settings=tuple(
+        split_setting(f"split-{images}", scenario="domain", tasks=5, images=images)
+        for images in ("mnist", "fashion_mnist", "cifar10")
+    ),
+    published=(
+        out_of_the_box(OMNI_MINI, numbers(_VALID, "72.2±0.9 75.6±0.7 65.3±1.6"), name=OUT_OF_THE_BOX),
+        # A 5-shot learner; its 84.3 stands as 84.1 in the table of shots (SPEC §7).
+        _validated(("omniglot",), "mnist", "84.3±1.2 78.1±1.9 55.8±1.2", shots=5),
+        _validated(("omniglot",), "fashion_mnist", "81.6±1.3 90.4±0.5 59.5±2.1"),
+        _validated(("omniglot",), "cifar10", "75.2±2.3 78.2±0.9 63.4±1.4"),
+        _validated(OMNI_MINI, "mnist", "76.6±1.4 85.3±1.1 66.2±1.1"),
+        _validated(OMNI_MINI, "fashion_mnist", "73.2±2.3 89.9±0.6 66.6±0.7"),
+        _validated(OMNI_MINI, "cifar10", "76.3±3.0 88.1±1.3 68.6±0.5"),
+    ),
+)
+
+PROTOCOLS = (SPLIT_MNIST, SHOTS_TABLE, META_VALIDATION)

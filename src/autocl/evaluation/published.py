@@ -1,0 +1,139 @@
+"""Rows of the paper's tables: printed numbers, and what was meta-trained how to get them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+ARCHITECTURE = "conv4 + srwm"
+"""The paper's learner: Conv-4 and SRWM layers, read out by a linear layer."""
+OMNI_MINI = ("omniglot", "mini_imagenet")
+FC100_MINI = ("fc100", "mini_imagenet")
+ALL_THREE = ("omniglot", "mini_imagenet", "fc100")
+TITLES = {"omniglot": "Omniglot", "mini_imagenet": "mini-ImageNet", "fc100": "FC100", "mnist": "MNIST",
+          "fashion_mnist": "FMNIST", "cifar10": "CIFAR-10"}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How a learner was meta-trained, as its file says; empty or 0: not said, or not one value."""
+
+    recipe: str = ""
+    """Of a learner; the name of a method that is not one."""
+    architecture: str = ""
+    sets: tuple[str, ...] = ()
+    """Image sets of meta-training."""
+    scenario: str = ""
+    tasks: int = 0
+    """Of a stream in meta-training; likewise ways (classes of a task) and shots (demos of a class)."""
+    ways: int = 0
+    shots: int = 0
+    acl: bool = True
+    """Whether the backward terms were minimised."""
+    validated_on: str = ""
+    """The target domain whose held-out training images chose the checkpoint; empty: validation classes."""
+    train_on: str = "demos"
+    """What it is given of each task at meta-test: the demos, or all training images ("full")."""
+
+    @staticmethod
+    def read(meta: Mapping[str, str], *, architecture: str) -> "Provenance":
+        """From the metadata of a learner's file."""
+        return Provenance(
+            recipe=meta.get("recipe", ""),
+            architecture=architecture,
+            sets=tuple(meta.get("sets", "").split()),
+            scenario=meta.get("scenario", ""),
+            tasks=int(meta.get("tasks", 0)),
+            ways=int(meta.get("ways", 0)),
+            shots=int(meta.get("shots", 0)),
+            acl=meta.get("acl", "true") != "false",
+            validated_on=meta.get("validated_on", ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, without what is not said."""
+        default = Provenance()
+        return {k: v for k, v in asdict(self).items() if v != getattr(default, k)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "Provenance":
+        """What `to_dict` gave, or JSON made of it."""
+        return Provenance(**{**values, "sets": tuple(values.get("sets", ()))})
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed number: accuracy in percent."""
+
+    mean: float
+    std: float | None = None
+    """ddof 0."""
+    runs: int = 10
+    """Over which mean and deviation were taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of a table of the paper."""
+
+    name: str
+    says: Mapping[str, Any] = field(default_factory=dict)
+    """Field of `Provenance` -> its value: what the paper says of the learner or method of this row."""
+    cells: Mapping[str, Published]
+    shows_forgetting: bool = False
+    """A row without backward terms: more is not better there."""
+
+    def __post_init__(self) -> None:
+        assert set(self.says) <= {f.name for f in fields(Provenance)}, self.says
+
+    def is_of(self, trained: Provenance) -> bool:
+        """Whether a learner or method was made as this row says, field by field."""
+        return all(getattr(trained, name) == value for name, value in self.says.items())
+
+
+def numbers(cells: str, printed: str, runs: int = 10) -> dict[str, Published]:
+    """Names and numbers side by side; "-" is none.
+
+    Example:
+        >>> numbers("a|b|c", "1.0±0.1 - 2.0")
+        {'a': Published(mean=1.0, std=0.1, runs=10), 'c': Published(mean=2.0, std=None, runs=10)}
+    """
+    found = {}
+    for name, number in zip(cells.split("|"), printed.split(), strict=True):
+        if number != "-":
+            mean, _, std = number.partition("±")
+            found[name] = Published(float(mean), float(std) if std else None, runs)
+    return found
+
+
+def of_method(name: str, recipe: str, cells: Mapping[str, Published], *, train_on: str = "demos") -> Row:
+    """A row of a method that has a name in the registry, or of a baseline with a recipe of that name."""
+    return Row(name=name, says={"recipe": recipe, "train_on": train_on}, cells=cells)
+
+
+def out_of_the_box(
+    sets: tuple[str, ...], cells: Mapping[str, Published], *, acl: bool = True, name: str = ""
+) -> Row:
+    """A row of a learner meta-trained on one 5-way 15-shot task of each set, used as it is."""
+    title = " + ".join(TITLES[s] for s in sets) + (", ACL" if acl else ", no ACL")
+    says = {
+        "architecture": ARCHITECTURE,
+        "sets": sets,
+        "tasks": len(sets),
+        "ways": 5,
+        "shots": 15,
+        "acl": acl,
+    }
+    return Row(name=name or title, says=says, cells=cells, shows_forgetting=not acl)
+
+
+def finetuned(name: str, cells: Mapping[str, Published], **says: Any) -> list[Row]:
+    """Rows of learners meta-finetuned with 5 tasks of 2 classes: one for each scenario the cells name.
+
+    Cells begin with their scenario unless `says` has it; the paper has one learner for each.
+    """
+    common = {"architecture": ARCHITECTURE, "sets": ("omniglot",), "tasks": 5, "ways": 2, "shots": 15,
+              "acl": True, **says}  # fmt: skip
+    if "scenario" in says:
+        return [Row(name=name, says=common, cells=cells)]
+    parts = {s: {c: v for c, v in cells.items() if c.startswith(s)} for s in ("domain", "class")}
+    return [Row(name=name, says={**common, "scenario": s}, cells=part) for s, part in parts.items() if part]

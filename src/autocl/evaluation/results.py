@@ -1,0 +1,144 @@
+"""Results as lines: RESULTS/TABLE.jsonl has one for each (entry, setting), sorted, the same on every run.
+
+What differs from one run to the next, the time it took, stands apart in RESULTS/seconds.jsonl.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autocl.errors import FileError
+from autocl.evaluation.lines import put_lines, read_lines
+from autocl.evaluation.published import Provenance
+from autocl.evaluation.statistics import Summary
+from autocl.matrix import TransferMatrix
+
+SECONDS = "seconds.jsonl"
+DIGITS = 4
+"""Decimals of percentages; a test set of 10,000 images has steps of 0.01."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What one entry reached in one setting, or why it cannot be measured there."""
+
+    table: str
+    entry: str
+    setting: str
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """Everything else that decides the numbers: a stored result is reused only when all of it agrees."""
+    trained: Provenance = field(default_factory=Provenance)
+    outputs: int | None = None
+    """Of the entry; None: as many as needed."""
+    tasks: tuple[str, ...] = ()
+    """Names, in the order of the stream."""
+    matrix: TransferMatrix | None = None
+    """Mean accuracies over runs in [0, 1], [M, M]."""
+    metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Continual-learning metrics over runs in percent: mean, standard deviation."""
+    cells: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Cell of the table -> percent, one for each run; empty when it cannot be measured."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know, e.g. that a copy of a set is only a part."""
+    incomparable: str = ""
+    """Why the numbers should not be held against the paper's; empty when they may."""
+    cost: Mapping[str, int] = field(default_factory=dict)
+    """Of one run: examples, gradient_steps, state_bytes."""
+    seconds: float | None = None
+    """Of one run, on some machine; not part of the line."""
+    unsupported: str = ""
+    """Why the entry cannot be measured here (the paper's N.A.); such results are not stored."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Entry and setting."""
+        return self.entry, self.setting
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a line of the table's file."""
+        return {
+            "entry": self.entry,
+            "setting": self.setting,
+            "identity": dict(self.identity),
+            "trained": self.trained.to_dict(),
+            "outputs": self.outputs,
+            "tasks": list(self.tasks),
+            "cells": {name: list(v) for name, v in self.cells.items()},
+            "matrix": None if self.matrix is None else _rounded(self.matrix.to_lists()),
+            "metrics": {name: list(v) for name, v in self.metrics.items()},
+            "notes": list(self.notes),
+            "incomparable": self.incomparable,
+            "cost": dict(self.cost),
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any], table: str) -> "Result":
+        """What `to_dict` gave, or JSON made of it."""
+        matrix = values["matrix"]
+        return Result(
+            **{
+                **values,
+                "table": table,
+                "trained": Provenance.from_dict(values["trained"]),
+                "tasks": tuple(values["tasks"]),
+                "cells": {name: tuple(v) for name, v in values["cells"].items()},
+                "matrix": None if matrix is None else TransferMatrix.from_lists(matrix),
+                "metrics": {name: (mean, std) for name, (mean, std) in values["metrics"].items()},
+                "notes": tuple(values["notes"]),
+            }
+        )
+
+
+def percent(values: Iterable[float]) -> tuple[float, ...]:
+    """Shares as percentages, rounded as they are stored."""
+    return tuple(round(100 * value, DIGITS) for value in values)
+
+
+def spread(summary: Summary) -> tuple[float, float]:
+    """Mean and deviation, rounded as they are stored."""
+    return round(summary.mean, DIGITS), round(summary.std, DIGITS)
+
+
+def read_results(folder: Path, table: str) -> list[Result]:
+    """Every result of a table in a folder, by entry and setting.
+
+    First what learns in context, then what descends on all training images, then what descends on the demos.
+    """
+    path = folder / f"{table}.jsonl"
+    times = {(v["table"], v["entry"], v["setting"]): v["seconds"] for v in read_lines(folder / SECONDS)}
+    results = []
+    for number, values in enumerate(read_lines(path), 1):
+        try:
+            result = Result.from_dict(values, table)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{path}, line {number}: not a result written by this autocl ({error}); delete the line"
+            ) from error
+        results.append(replace(result, seconds=times.get((table, *result.key))))
+    kinds: dict[str, int] = {}
+    for r in results:
+        kind = 1 if r.trained.train_on == "full" else 2 if r.cost.get("gradient_steps") else 0
+        kinds[r.entry] = max(kind, kinds.get(r.entry, 0))
+    return sorted(results, key=lambda r: kinds[r.entry])
+
+
+def save_result(folder: Path, result: Result) -> None:
+    """Put a result into its table, in the place of an older one of the same entry and setting."""
+    put_lines(folder / f"{result.table}.jsonl", [result.to_dict()], key=("entry", "setting"))
+    if result.seconds is not None:
+        time = {"table": result.table, "entry": result.entry, "setting": result.setting,
+                "seconds": round(result.seconds, 2)}  # fmt: skip
+        put_lines(folder / SECONDS, [time], key=("table", "entry", "setting"))
+
+
+def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What differs between a stored result and the one asked for; empty when it can be reused."""
+    return ", ".join(sorted(k for k in stored.keys() | wanted.keys() if stored.get(k) != wanted.get(k)))
+
+
+def _rounded(value: Any) -> Any:
+    """Nested lists of shares with the decimals of percentages."""
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    return None if value is None else round(value, DIGITS + 2)
