@@ -46,9 +46,6 @@ MAY_IMPORT = {
 
 KNOWN = {
     ("evaluation", "recipes"),
-    ("layers", "encoders"),
-    ("layers", "learner"),
-    ("recipes", "baselines"),
     ("training", "baselines"),
     ("training", "evaluation"),
     ("zoo", "learner"),
@@ -61,8 +58,7 @@ def room(module: str) -> str:
 
     Example: autocl.data.sets.cifar -> data
     """
-    name = module.partition(".")[2].partition(".")[0]
-    return name
+    return module.partition(".")[2].partition(".")[0]
 
 
 def imports(path: Path) -> Iterator[str]:

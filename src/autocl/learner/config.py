@@ -29,7 +29,7 @@ class InputConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig(InputConfig):
-    """Architecture of a fast-weight learner. The defaults are the paper's model (SPEC §2) at 5 ways.
+    """Architecture of a fast-weight learner. The defaults are the paper's model at 5 ways.
 
     Example:
         >>> LearnerConfig(n_classes=10).model_width

@@ -103,5 +103,5 @@ class ReadoutLearner(Learner):
     def _scaled(self, f: Tensor) -> Tensor:
         return F.normalize(f, dim=-1) if self.config.unit_features else f
 
-    def _growing(self) -> dict[str, int]:
-        return {**(self.readout.per_class if self.grows else {}), **self.readout.per_demo}
+    def _class_axes(self) -> dict[str, int]:
+        return self.readout.per_class if self.grows else {}

@@ -115,14 +115,11 @@ class LearnerState:
                 f"{path}: this state belongs to learner {meta.get('learner')}, not to {mine}: a state means "
                 "nothing to other weights. Load it with the learner that made it"
             )
-        if not any(len(t) for t in tensors.values() if t.dim()):
+        batch = max((len(t) for t in tensors.values() if t.dim()), default=0)
+        if not batch:
             raise FileError(f"{path}: a state of no streams")
-        try:
-            state = LearnerState(tensors)
-        except InputError as error:
-            raise FileError(f"{path}: damaged: {error}") from error
-        learner.check_state(path, state)
-        return state
+        learner.check_state(path, tensors, batch=batch)
+        return LearnerState(tensors)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LearnerState":
         return LearnerState({name: change(t) for name, t in self.tensors.items()})

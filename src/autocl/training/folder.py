@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from autocl.data import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.errors import TrainingError
 from autocl.files import write_json
 
@@ -55,7 +55,7 @@ def check_space(folder: Path, needed: int) -> None:
         )
 
 
-def check_data(folder: Path, sets: Sequence[ImageSet], *, resume: bool) -> None:
+def check_data(folder: Path, sets: Sequence[LabelledSet], *, resume: bool) -> None:
     """Note which images a run uses; when it is resumed, refuse others."""
     now = describe_sets(sets)
     path = folder / DATA
@@ -75,9 +75,11 @@ def check_data(folder: Path, sets: Sequence[ImageSet], *, resume: bool) -> None:
     write_json(path, now)
 
 
-def describe_sets(sets: Sequence[ImageSet]) -> list[dict[str, str | int]]:
+def describe_sets(sets: Sequence[LabelledSet]) -> list[dict[str, str | int]]:
     """Name, number of classes and content of each set."""
-    return [{"set": f"{s.name}/{s.split}", "classes": s.n_classes, "hash": s.hash} for s in sets]
+    return [
+        {"set": f"{s.name}/{s.split}", "classes": s.n_classes, "hash": getattr(s, "hash", "")} for s in sets
+    ]
 
 
 def _holder(folder: Path) -> str:

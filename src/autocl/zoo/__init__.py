@@ -47,4 +47,4 @@ def _folder() -> Traversable:
 
 def _file(name: str, suffix: str) -> Traversable:
     own = f"; a learner of your own is a path (./{name}/best{SUFFIX}) or a Learner"
-    return _folder() / (resolve(name, names(), "learner", hint=own) + suffix)
+    return _folder() / (resolve(name, names(), "shipped learner", hint=own) + suffix)
