@@ -127,8 +127,10 @@ class TestFilesThatLie:
             ({"learned_at": {"p": 3}}, "probe set 'p'"),
             ({"labels": list(range(6)), "counts": [1] * 6}, "6 labels for 1 states of 5 outputs"),
             ({"form": None}, "form must be an object"),
+            ({"form": {"form": {"images": 3}, "image_shape": None, "overflow": "error", "prequential": True}},
+             "form.form.images must be a list"),
         ],
-    )
+    )  # fmt: skip
     def test_numbers_that_cannot_be(self, tmp_path, changes, message):
         clf, path = fitted(), tmp_path / "c.safetensors"
         clf.save(path)

@@ -9,6 +9,7 @@ scikit-learn leaves out the checks that need them.
 import getpass
 import pickle
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,10 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from autocl.estimator.classifier import ContinualClassifier
 from small_learners import RIDGE, small
 
-# Always the same place, because it is part of the tests' names, which parallel runs compare.
-FOLDER = Path(tempfile.gettempdir()) / f"autocl-tests-{getpass.getuser()}"
+# Always the same place, because it is part of the tests' names, which parallel runs compare; another one for
+# every checkout, whose files the others may not read.
+CHECKOUT = sha256(__file__.encode()).hexdigest()[:8]
+FOLDER = Path(tempfile.gettempdir()) / f"autocl-tests-{getpass.getuser()}-{CHECKOUT}"
 LEARNER = str(small(RIDGE).save_pretrained(FOLDER / "small.safetensors"))
 # A path, not a Learner: scikit-learn compares arguments by joblib's hash, which differs for equal modules.
 

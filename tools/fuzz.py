@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from PIL import Image
 from tools import ship
-from tools.mutations import Mutate, bytes_damaged, header_damaged, json_damaged, sealed_damage
+from tools.mutations import Mutate, bytes_damaged, canonical, header_damaged, json_damaged, sealed_damage
 
 from autocl import ContinualClassifier, EncoderConfig, Learner, LearnerConfig
 from autocl.config import to_dict
@@ -99,7 +99,8 @@ def targets(work: Path) -> list[Target]:
     )
 
     def whole(*names: str) -> list[tuple[str, bytes]]:
-        return [(name, (work / name).read_bytes()) for name in names]
+        files = [(name, (work / name).read_bytes()) for name in names]
+        return [(n, canonical(data) if n.endswith(".safetensors") else data) for n, data in files]
 
     def use_classifier(path: Path) -> None:
         read = ContinualClassifier.load(path, learner=learner)

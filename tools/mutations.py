@@ -94,7 +94,7 @@ def json_damaged(data: bytes, rng: Rng) -> bytes:
 def sealed_damage(data: bytes, rng: Rng) -> bytes:
     """A safetensors file with other metadata or tensors, and the check sum that belongs to them."""
     tensors, meta = load(data), _meta(data)
-    names = list(tensors)
+    names = sorted(tensors)
     match int(rng.integers(8)):
         case 0 if names:
             tensors.pop(names[int(rng.integers(len(names)))])
@@ -115,13 +115,21 @@ def sealed_damage(data: bytes, rng: Rng) -> bytes:
                 key = texts[int(rng.integers(len(texts)))]
                 meta[key] = json_damaged(meta[key].encode(), rng).decode()
     meta[SEAL] = seal(tensors, meta)
-    return save(tensors, meta)
+    return canonical(save(tensors, meta))
 
 
 def header_damaged(data: bytes, rng: Rng) -> bytes:
     """A safetensors file whose header, the JSON before the tensors, says something else."""
     (length,) = struct.unpack("<Q", data[:8])
     header = json_damaged(data[8 : 8 + length], rng)
+    return struct.pack("<Q", len(header)) + header + data[8 + length :]
+
+
+def canonical(data: bytes) -> bytes:
+    """A safetensors file with a sorted header: safetensors writes metadata in an order that changes."""
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.dumps(json.loads(data[8 : 8 + length]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)
     return struct.pack("<Q", len(header)) + header + data[8 + length :]
 
 

@@ -176,7 +176,7 @@ def _licence(record: dict[str, Any]) -> str:
         return "Licence: MIT, as are the images it was meta-trained on."
     return (
         f"Licence: MIT as far as it is ours to give. It was meta-trained on {' and '.join(restricted)},\n"
-        "whose terms allow non-commercial research and education only: see LICENCES.md beside this card."
+        "whose terms allow non-commercial research and education only: see LICENCES.txt beside this card."
     )
 
 

@@ -19,23 +19,20 @@ from autocl.files import check_tensors, read_tensors
 from autocl.typed_json import parse_json
 
 
-class Stored(Protocol):
-    """A module whose file need not hold all of it."""
+class Holder(Protocol):
+    """A module that says itself which of its weights a file holds."""
 
     def weights(self) -> dict[str, Tensor]:
-        """What a file holds."""
+        """Those that a file holds, by name."""
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Take what `weights` gave."""
 
-    def eval(self) -> nn.Module:
-        """Switch to evaluation mode."""
+
+M = TypeVar("M", bound=Holder)
 
 
-M = TypeVar("M", bound=Stored)
-
-
-def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M]) -> tuple[M, dict[str, str]]:
+def load_module(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M]) -> tuple[M, dict[str, str]]:
     """Read a module from a file that holds its weights, and its configuration as JSON in the metadata.
 
     Args:
@@ -44,35 +41,25 @@ def load_weights(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M])
         build: makes the module of its configuration; called twice, first on the meta device.
 
     Returns:
-        The module in evaluation mode, and the metadata.
+        The module, and the file's metadata.
     """
     tensors, meta = read_tensors(path, kind=kind)
     if "config" not in meta:
         raise FileError(f"{path}: lacks its configuration")
     config = parse_json(meta["config"], dict[str, Any], where=f"{path}, config")
     try:
-        check_plan(path, tensors, lambda: build(config))
+        with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
+            plan = build(config)
+        check_tensors(path, tensors, plan.weights())
         module = build(config)
         module.load_weights(tensors)
+    except FileError:
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         # torch says what is wrong in its first two lines
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
-    module.eval()
     return module, meta
-
-
-def check_plan(where: str | Path, tensors: Mapping[str, Tensor], build: Callable[[], Stored]) -> None:
-    """Refuse tensors that are not the finite weights of the module that `build` makes, before it is made.
-
-    Args:
-        where: the file, for messages.
-        tensors: what it holds.
-        build: makes the module; called on the meta device.
-    """
-    with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
-        plan = build()
-    check_tensors(where, tensors, plan.weights())
 
 
 @contextmanager

@@ -32,6 +32,10 @@ class LabelledSet(Protocol):
         """Of the set."""
 
     @property
+    def hash(self) -> str:
+        """SHA-256 of the content."""
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Class names, [K]."""
 

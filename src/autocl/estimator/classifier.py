@@ -7,7 +7,7 @@ import copy
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,18 @@ from autocl.estimator.inputs import (
 from autocl.estimator.labels import as_array, check_savable, ordered, read_labels, some
 from autocl.estimator.locking import OneWriter
 from autocl.estimator.overflow import Overflow, make_room
-from autocl.estimator.preprocess import Form, ImageShape, to_input
+from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
 from autocl.estimator.report import Report, make_report
-from autocl.estimator.state import Memory, Options, check_memory, fitting, read_memory, without, write_memory
+from autocl.estimator.state import (
+    KeptForm,
+    Memory,
+    Options,
+    check_memory,
+    fitting,
+    read_memory,
+    without,
+    write_memory,
+)
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.learner.state import LearnerState
@@ -269,8 +278,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             memory, form, learner = self._known(), self._form, self._learner
         source = str(self.learner) if isinstance(self.learner, str | Path) else None
         options: Options = {
-            "form": form, "image_shape": check_image_shape(self.image_shape), "overflow": self.overflow,
-            "prequential": bool(self.prequential),
+            "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
+            "overflow": self.overflow, "prequential": bool(self.prequential),
         }  # fmt: skip
         write_memory(path, memory, options=options, learner=learner.fingerprint(), source=source)
 
@@ -300,6 +309,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         )  # fmt: skip
         clf._form = dict(options["form"])
         clf._learner = clf._find()
+        if clf._learner.any_length and "vectors" in clf._form:
+            clf._learner = clf._learner.with_features(clf._form["vectors"])
         mine = clf._learner.fingerprint()
         if mine != saved.learner:
             raise FileError(
@@ -308,8 +319,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             )
         check_memory(path, saved.memory, clf._learner)
         clf._memory = saved.memory.to(clf._learner.device)
-        if isinstance(length := clf._form.get("vectors"), int):
-            clf.n_features_in_ = length
+        if "vectors" in clf._form:
+            clf.n_features_in_ = clf._form["vectors"]
         return clf
 
     @property
@@ -335,7 +346,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:
         """Everything is checked before anything changes; the new memory replaces the old one at the end."""
-        learner = self._find() if afresh else self._learner
+        learner = self._fitted_to(X, self._find()) if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
             x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
@@ -387,6 +398,13 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             reason = str(error).splitlines()[0]
             raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
         return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
+
+    def _fitted_to(self, X: Any, learner: Learner) -> Learner:
+        """The learner; one for vectors of any length, for those of X."""
+        if not learner.any_length or is_pictures(X):
+            return learner
+        shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
+        return learner.with_features(shape[1]) if len(shape) == 2 and shape[1] else learner
 
     def _known(self) -> Memory:
         memory: Memory | None = self.__dict__.get("_memory")

@@ -98,13 +98,9 @@ def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
                 "(height, width, channels) whose product is that number"
             )
         return X.reshape(n, *image_shape)
-    for channels in (1, 3):
-        side = math.isqrt(F // channels)
-        if side * side * channels == F:
-            return X.reshape(n, side, side) if channels == 1 else X.reshape(n, side, side, 3)
     raise InputError(
-        f"vectors of {F} values are no square image, gray or colour: pass image_shape=(height, width) or "
-        '(height, width, channels), or image_shape="pad" if they are not images at all'
+        f"vectors of {F} values, but this learner takes images: pass image_shape=(height, width) or (height, "
+        'width, channels) if they are images, or use ContinualClassifier("vectors") if they are not'
     )
 
 

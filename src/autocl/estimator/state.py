@@ -115,11 +115,17 @@ def write_memory(
     write_tensors(path, tensors, {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)})
 
 
+class KeptForm(TypedDict, total=False):
+    """What an estimator knows of the shape of its input; see `autocl.estimator.preprocess.Form`."""
+
+    vectors: int
+    images: tuple[int, ...]
+
+
 class Options(TypedDict):
     """What an estimator keeps beside its memory."""
 
-    form: dict[str, int | tuple[int, ...]]
-    """What it knows of the shape of its input."""
+    form: KeptForm
     image_shape: tuple[int, ...] | Literal["pad"] | None
     overflow: Literal["error", "ensemble"]
     prequential: bool
@@ -183,18 +189,20 @@ def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
         learner: whose it should be.
     """
     for i, member in enumerate(memory.members):
-        learner.check_state(f"{where}, member {i}", member.tensors)
-    N = learner.outputs(memory.members[0])
-    room = len(memory.members) * N
-    if not room >= len(memory.labels) > room - N or (learner.grows and len(memory.members) > 1):
+        learner.check_state(f"{where}, member {i}", member)
+    N = sum(learner.outputs(member) for member in memory.members)
+    # A learner that does not grow has a further state only when all before are full.
+    fewest = 0 if learner.grows else N - learner.config.n_classes
+    if not N >= len(memory.labels) > fewest:
         raise FileError(
             f"{where}: damaged: {len(memory.labels)} labels for {len(memory.members)} states of {N} outputs"
         )
     if memory.last is not None:
         f, member_at, output = memory.last
-        features = torch.empty(learner.encoder.n_features, dtype=torch.float32, device="meta")
+        features = torch.empty(learner.encoder.n_features, device="meta")
         check_tensors(where, {"last": f}, {"last": features})
-        if not (0 <= member_at < len(memory.members) and 0 <= output < N):
+        here = 0 <= member_at < len(memory.members)
+        if not (here and 0 <= output < learner.outputs(memory.members[member_at])):
             raise FileError(f"{where}: damaged: the latest demo belongs to no class")
 
 
@@ -202,10 +210,10 @@ def fitting(memory: Memory, learner: Learner) -> bool:
     """Whether every member has the names, shapes and types of a learner's initial state, and is finite."""
     try:
         for state in memory.members:
-            learner.check_state("snapshot", state.tensors)
+            learner.check_state("snapshot", state)
     except FileError:
         return False
-    return bool(memory.members)
+    return bool(memory.members) and all(state.batch == 1 for state in memory.members)
 
 
 def _check_counts(kept: _Kept, labels: tuple[Hashable, ...], tensors: int) -> None:

@@ -3,6 +3,8 @@
 Shape legend: B = streams, T = tokens, Q = queries, C = model width, N = heads, D = C / N, S = tokens seen.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
@@ -28,6 +30,9 @@ class CausalAttention(nn.Module):
         >>> state["k"].shape, layer.read(torch.zeros(1, 3, 8), state).shape
         (torch.Size([1, 2, 5, 4]), torch.Size([1, 3, 8]))
     """
+
+    per_demo: ClassVar[dict[str, int]] = {"k": 2, "v": 2}
+    """Axes of its state that grow with the stream."""
 
     def __init__(self, *, width: int, heads: int, dropout: float = 0.1) -> None:
         super().__init__()

@@ -16,10 +16,10 @@ from autocl.config import non_default, one_from_dict, to_dict
 from autocl.encoders import Encoder
 from autocl.encoders.base import fingerprint_of
 from autocl.errors import FileError, InputError
-from autocl.files import check_tensors, write_tensors
+from autocl.files import write_tensors
 from autocl.learner.config import InputConfig, LearnerConfig
 from autocl.learner.state import LearnerState
-from autocl.weights import load_weights
+from autocl.weights import load_module
 
 FILE_NAME = "learner.safetensors"
 MAX_STATE = 2**29
@@ -49,6 +49,8 @@ class Learner(nn.Module):
     encoder: Encoder
     grows: bool = False
     """Whether a state makes room for labels beyond its outputs when it meets them."""
+    any_length: bool = False
+    """Whether it takes ready-made vectors of any length; `with_features` makes one for a given length."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
 
@@ -156,32 +158,27 @@ class Learner(nn.Module):
             )
         return state
 
-    def check_state(self, where: str | Path, tensors: Mapping[str, Tensor], *, batch: int = 1) -> None:
-        """Refuse tensors that are no finite state of this learner, for so many streams.
-
-        Args:
-            where: the file, for the `FileError`.
-            tensors: what it holds; the number of classes is free where the learner's state grows.
-            batch: B.
-        """
-        free = self._class_axes()
-        known = [(tensors[name], axis) for name, axis in free.items() if name in tensors]
-        sizes = {t.shape[axis] for t, axis in known if t.dim() > axis}
-        wanted = {}
-        for name, t in self.initial_state().tensors.items():
-            shape = [batch, *t.shape[1:]]
-            if name in free and sizes:
-                shape[free[name]] = max(sizes)
-            wanted[name] = torch.empty(shape, dtype=t.dtype, device="meta")
-        check_tensors(where, tensors, wanted)
+    def with_features(self, length: int) -> "Learner":
+        """The same learner for ready-made vectors of this length."""
+        raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
 
     def fits(self, state: LearnerState) -> bool:
-        """Whether a state is one of this learner's."""
-        try:
-            self.check_state("state", state.tensors, batch=state.batch)
-        except FileError:
-            return False
-        return True
+        """Whether a state has the names, types and shapes of this learner's."""
+        return self._form(state) == self._form(self.initial_state())
+
+    def check_state(self, where: str | Path, state: LearnerState) -> None:
+        """Refuse a state from a file that is not a finite one of this learner's."""
+        if not self.fits(state):
+            want, have = self._form(self.initial_state()), self._form(state)
+            name = min((n for n in {*want, *have} if want.get(n) != have.get(n)), default="")
+            if not name:
+                raise FileError(f"{where}: its tensors disagree on the number of classes or demos")
+            if name not in want or name not in have:
+                raise FileError(f"{where}: {'lacks' if name in want else 'holds an unknown'} tensor {name}")
+            raise FileError(f"{where}: {name} is {have[name]}, but must be {want[name]}")
+        for name, t in state.tensors.items():
+            if t.is_floating_point() and not bool(torch.isfinite(t).all()):
+                raise FileError(f"{where}: {name} holds NaN or infinity")
 
     def weights(self) -> dict[str, Tensor]:
         """All weights by name, without those of a frozen encoder, which is stored by reference."""
@@ -224,13 +221,14 @@ class Learner(nn.Module):
         """Read a learner from a file or folder that `save_pretrained` wrote. It comes in evaluation mode."""
         path = Path(path)
         file = path / FILE_NAME if path.is_dir() else path
-        learner, meta = load_weights(file, kind="learner", build=_from_config)
+        learner, meta = load_module(file, kind="learner", build=_from_config)
+        config = learner.config
         if not learner.encoder.trainable and meta.get("encoder") != learner.encoder.fingerprint():
             raise FileError(
-                f"{file}: was made with encoder {learner.config.encoder.kind!r} of fingerprint "
+                f"{file}: was made with encoder {config.encoder.kind!r} of fingerprint "
                 f"{meta.get('encoder')}, but here it is {learner.encoder.fingerprint()}: install that one"
             )
-        return learner
+        return learner.eval()
 
     def train(self, mode: bool = True) -> "Learner":
         """Set the mode; a frozen encoder stays in evaluation mode."""
@@ -262,8 +260,16 @@ class Learner(nn.Module):
             raise InputError(f"labels must lie in 0..{self.outputs(state) - 1}, got {int(y.min())}")
         return self.grow(state, int(y.max()) + 1)
 
-    def _class_axes(self) -> dict[str, int]:
-        """Axes of the state's tensors that list classes, by name, where their number is free."""
+    def _form(self, state: LearnerState) -> dict[str, Any]:
+        """Names, types and sizes of a state's tensors, but for axes that grow."""
+        free = self._growing()
+        return {
+            name: (t.dtype, [n for axis, n in enumerate(t.shape) if axis not in (0, free.get(name))])
+            for name, t in state.tensors.items()
+        }
+
+    def _growing(self) -> dict[str, int]:
+        """Axes of the state's tensors whose size depends on the stream, by name."""
         return {}
 
 

@@ -164,6 +164,13 @@ class FastWeightLearner(Learner):
             tensors |= {f"readout.{name}": t for name, t in new.items()}
         return h, LearnerState(tensors)
 
+    def _growing(self) -> dict[str, int]:
+        return {
+            f"{i}.{name}": axis
+            for i, layer in enumerate(self.layers)
+            for name, axis in getattr(layer, "per_demo", {}).items()
+        }
+
     def _stack(self) -> Iterator[Layer]:
         """The layers, typed as what they are: nn.ModuleList only knows modules."""
         return (cast("Layer", layer) for layer in self.layers)

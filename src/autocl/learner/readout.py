@@ -48,6 +48,7 @@ class ReadoutLearner(Learner):
             config.readout, n_features=self.encoder.n_features, n_classes=config.n_classes
         )
         self.grows = self.readout.grows
+        self.any_length = config.encoder.kind == "identity" and self.readout.any_length
         self.steps_per_demo = self.readout.steps_per_demo
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
@@ -81,6 +82,32 @@ class ReadoutLearner(Learner):
         other.train(self.training)
         return other
 
+    def with_features(self, length: int) -> Learner:
+        """The same learner for ready-made vectors of this length."""
+        if not self.any_length:
+            return super().with_features(length)
+        other = ReadoutLearner(replace(self.config, channels=length, height=1, width=1)).to(self.device)
+        other.load_state_dict(self.state_dict())
+        other.train(self.training)
+        return other
+
+    def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
+        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        return self.readout.novelty(self._scaled(f), dict(state.tensors))
+
+    def forget(self, state: LearnerState, output: int) -> LearnerState:
+        """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
+        return LearnerState(self.readout.forget(dict(state.tensors), output))
+
+    def fits(self, state: LearnerState) -> bool:
+        """Whether a state is this learner's; all its tensors must agree on the classes, and on the demos."""
+        if not super().fits(state):
+            return False
+        for axes in (self.readout.per_class, self.readout.per_demo):
+            if len({state.tensors[name].shape[axis] for name, axis in axes.items()}) > 1:
+                return False
+        return True
+
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N]."""
         self._check_features(f, state)
@@ -103,5 +130,5 @@ class ReadoutLearner(Learner):
     def _scaled(self, f: Tensor) -> Tensor:
         return F.normalize(f, dim=-1) if self.config.unit_features else f
 
-    def _class_axes(self) -> dict[str, int]:
-        return self.readout.per_class if self.grows else {}
+    def _growing(self) -> dict[str, int]:
+        return {**(self.readout.per_class if self.grows else {}), **self.readout.per_demo}

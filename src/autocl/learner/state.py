@@ -115,11 +115,14 @@ class LearnerState:
                 f"{path}: this state belongs to learner {meta.get('learner')}, not to {mine}: a state means "
                 "nothing to other weights. Load it with the learner that made it"
             )
-        batch = max((len(t) for t in tensors.values() if t.dim()), default=0)
-        if not batch:
+        if not any(len(t) for t in tensors.values() if t.dim()):
             raise FileError(f"{path}: a state of no streams")
-        learner.check_state(path, tensors, batch=batch)
-        return LearnerState(tensors)
+        try:
+            state = LearnerState(tensors)
+        except InputError as error:
+            raise FileError(f"{path}: damaged: {error}") from error
+        learner.check_state(path, state)
+        return state
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LearnerState":
         return LearnerState({name: change(t) for name, t in self.tensors.items()})

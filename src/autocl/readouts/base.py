@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.config import Count, Natural, OneOf, Positive, Range, check
+from autocl.errors import InputError
 from autocl.registry import Registry
 
 State = dict[str, Tensor]
@@ -35,6 +36,8 @@ class Readout(nn.Module):
     """Whether new classes can be added to a state at any time."""
     merges: ClassVar[bool] = True
     """Whether states that learned different classes can be made one."""
+    any_length: ClassVar[bool] = False
+    """Whether it was meta-learned for features of any length, not only for those of its encoder."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
 
@@ -54,6 +57,18 @@ class Readout(nn.Module):
     @abstractmethod
     def read(self, f: Tensor, state: State) -> Tensor:
         """Scores [B, Q, N] of queries f [B, Q, F]; what they say of classes without demos means nothing."""
+
+    def novelty(self, f: Tensor, state: State) -> Tensor:
+        """How unlike all demos queries f [B, Q, F] are, [B, Q] in 0…1; here, how unsure the answer is."""
+        return 1 - self.read(f, state).softmax(-1).amax(-1)
+
+    def forget(self, state: State, label: int) -> State:
+        """The state as if no demo of a class had been shown; the classes behind it move up by one."""
+        if shared := sorted(set(state) - set(self.per_class)):
+            raise InputError(
+                f"a class cannot be forgotten: {', '.join(shared)} of this read-out are sums over all classes"
+            )
+        return {name: _without(t, self.per_class[name], label) for name, t in state.items()}
 
     def counts(self, state: State) -> Tensor | None:
         """Demos of each class so far, [B, N]; None where the state does not tell."""
@@ -87,6 +102,10 @@ class Readout(nn.Module):
         like = self._like
         assert isinstance(like, Tensor)
         return like.new_zeros(shape)
+
+
+def _without(t: Tensor, axis: int, row: int) -> Tensor:
+    return torch.cat([t.narrow(axis, 0, row), t.narrow(axis, row + 1, t.shape[axis] - row - 1)], axis)
 
 
 def _resized(t: Tensor, axis: int, size: int) -> list[int]:

@@ -1,0 +1,132 @@
+"""A memory of constant size: labelled prototypes that stand for all demos, and the scatter around them.
+
+While there is room every demo is a prototype of its own, so that nothing is lost of short streams. When the
+memory is full, the two of one label that lie closest together become one (Ward's criterion), and what the
+merger forgets is added to a scatter matrix. Prototypes and scatter together keep the first and second moments
+of every demo exactly, however long the stream: sums, means, ridge regression and discriminant analysis lose
+nothing by merging; only kernels see prototypes in the place of demos.
+
+Shape legend: B = streams, T = demos, M = prototypes, D = dimensions, N = classes.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+FREE = -1
+"""Label of a place that holds nothing."""
+
+
+class Memory(NamedTuple):
+    """Prototypes of B streams; in the order in which their places were taken."""
+
+    prototype: Tensor
+    """[B, M, D], the mean of the demos that each stands for; zero where the place is free."""
+    weight: Tensor
+    """[B, M], how many demos that is."""
+    label: Tensor
+    """[B, M], int64; FREE where the place is free."""
+    scatter: Tensor
+    """[B, D, D], sum over all demos of (x - prototype)(x - prototype)ᵀ."""
+
+    @staticmethod
+    def of(state: Mapping[str, Tensor]) -> "Memory":
+        """The memory in a read-out's state."""
+        return Memory(*(state[name] for name in Memory._fields))
+
+    @staticmethod
+    def empty(batch: int, places: int, like: Tensor) -> "Memory":
+        """A memory without prototypes, for vectors such as `like` [..., D]."""
+        D = like.shape[-1]
+        return Memory(
+            prototype=like.new_zeros(batch, places, D),
+            weight=like.new_zeros(batch, places),
+            label=torch.full((batch, places), FREE, dtype=torch.int64, device=like.device),
+            scatter=like.new_zeros(batch, D, D),
+        )
+
+    @property
+    def demos(self) -> Tensor:
+        """How many demos were learned, [B]."""
+        return self.weight.sum(1)
+
+    def with_places(self, places: int) -> "Memory":
+        """The same memory with more free places."""
+        batch, have = self.weight.shape
+        new = Memory.empty(batch, places - have, self.prototype)
+        return Memory(
+            torch.cat([self.prototype, new.prototype], 1),
+            torch.cat([self.weight, new.weight], 1),
+            torch.cat([self.label, new.label], 1),
+            self.scatter,
+        )
+
+    def learn(self, x: Tensor, y: Tensor) -> "Memory":
+        """Take in demos x [B, T, D] with labels y [B, T], in their order."""
+        free = (self.label == FREE).sum(1)
+        room = min(int(free.min()), x.shape[1])
+        memory = self._append(x[:, :room], y[:, :room]) if room else self
+        if room == x.shape[1]:
+            return memory
+        streams = [_squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
+        return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
+
+    def without(self, label: int) -> "Memory":
+        """The memory without the prototypes of a label. The scatter is of all labels and stays."""
+        keep = self.label != label
+        return Memory(
+            self.prototype * keep[..., None], self.weight * keep, self.label.where(keep, FREE), self.scatter
+        )
+
+    def _append(self, x: Tensor, y: Tensor) -> "Memory":
+        """Put demos into free places, lowest place first."""
+        place = (self.label != FREE).to(torch.uint8).argsort(dim=1, stable=True)[:, : x.shape[1]]
+        return Memory(
+            self.prototype.scatter(1, place[..., None].expand_as(x), x),
+            self.weight.scatter(1, place, torch.ones_like(x[..., 0])),
+            self.label.scatter(1, place, y),
+            self.scatter,
+        )
+
+
+def _squeeze(
+    prototype: Tensor, weight: Tensor, label: Tensor, scatter: Tensor, x: Tensor, y: Tensor
+) -> tuple[Tensor, ...]:
+    """Take demos x [T, D] into the full memory of one stream: each makes two of one label become one."""
+    prototype, weight, label, scatter = (t.clone() for t in (prototype, weight, label, scatter))
+    cost = _merge_cost(prototype, weight, label, prototype, weight, label)
+    cost.fill_diagonal_(torch.inf)
+    one = torch.ones(1, dtype=weight.dtype, device=weight.device)
+    for demo, name in zip(x, y, strict=True):
+        joining = _merge_cost(prototype, weight, label, demo[None], one, name[None])[:, 0]
+        i = int(joining.argmin())
+        pair = int(cost.argmin())
+        if joining[i] <= cost.flatten()[pair]:
+            _merge(prototype, weight, scatter, i, demo, 1.0)
+            changed = [i]
+        else:
+            i, j = divmod(pair, len(weight))
+            _merge(prototype, weight, scatter, i, prototype[j], float(weight[j]))
+            prototype[j], weight[j], label[j] = demo, 1.0, name
+            changed = [i, j]
+        rows = _merge_cost(prototype[changed], weight[changed], label[changed], prototype, weight, label)
+        cost[changed], cost[:, changed] = rows, rows.T
+        cost[changed, changed] = torch.inf
+    return prototype, weight, label, scatter
+
+
+def _merge_cost(p: Tensor, w: Tensor, a: Tensor, q: Tensor, v: Tensor, b: Tensor) -> Tensor:
+    """How much scatter a merger of p [m, D] and q [n, D] adds, [m, n]; infinite for other labels."""
+    distance = (p.square().sum(1)[:, None] + q.square().sum(1) - 2 * p @ q.T).clamp(min=0)
+    return (distance * (w[:, None] * v / (w[:, None] + v))).masked_fill(a[:, None] != b, torch.inf)
+
+
+def _merge(prototype: Tensor, weight: Tensor, scatter: Tensor, i: int, x: Tensor, n: float) -> None:
+    """Let prototype i stand for n more demos, whose mean is x. In place."""
+    total = weight[i] + n
+    step = x - prototype[i]
+    scatter += (weight[i] * n / total) * torch.outer(step, step)
+    prototype[i] += step * (n / total)
+    weight[i] = total

@@ -1,0 +1,323 @@
+"""UniversalReadout: closed-form experts over one memory, and a meta-learned gate that decides whom to trust.
+
+It knows neither the encoder nor the number of classes: features of any length, classes at any time. Experts
+are examined on the memory itself (leave-one-out); the gate reads their marks and the shape of the stream, and
+says how much each expert counts and how sharp its scores are. An expert that fails its examination counts for
+nothing, so one that answers at random does no harm.
+
+Shape legend: B = streams, T = demos, Q = queries, F = features, D = dimensions, M = prototypes, N = classes,
+E = experts, S = sharpnesses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autocl.errors import InputError
+from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
+from autocl.readouts.experts import (
+    Expert,
+    Moments,
+    alone,
+    cosine_expert,
+    discriminant_expert,
+    kernel_expert,
+    ridge_expert,
+)
+from autocl.readouts.memory import FREE, Memory
+
+PLACES = 256
+"""Prototypes of a memory, unless twice the number of classes is more."""
+LARGEST = 512
+"""Longer features are projected to this many dimensions: the state grows with their square."""
+UNIT_FROM = 32
+"""Features at least this long are scaled to unit length, as embeddings are compared; shorter ones carry
+information in their length."""
+SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Factors on scores under which experts are examined."""
+GAMMAS = (1.0, 3.0, 9.0, 27.0)
+"""Kernels from nearly linear to nearest neighbour, at the start of meta-training."""
+
+
+class Answer(NamedTuple):
+    """What the experts say, and what is made of it."""
+
+    logits: Tensor
+    """[B, Q, N]."""
+    novelty: Tensor
+    """[B, Q], from 0 (shown before) to 1 (unlike everything shown)."""
+
+
+class Gate(nn.Module):
+    """From the marks of the experts to how much each counts, and how sharp its scores are.
+
+    One small network for all experts, which also knows which of them it judges.
+
+    Args:
+        experts: E.
+        hidden: units of its layers.
+    """
+
+    FACTS = 6
+
+    def __init__(self, experts: int, hidden: int = 32) -> None:
+        super().__init__()
+        self.name = nn.Parameter(0.3 * torch.randn(experts, 8))
+        inputs = 8 + len(SHARPNESS) + 2 + self.FACTS
+        self.net = nn.Sequential(
+            nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 2)
+        )
+        last = self.net[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        with torch.no_grad():
+            last.bias.copy_(torch.tensor([0.0, 2.0]))
+
+    def forward(self, loss: Tensor, accuracy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor]:
+        """Marks loss [B, E, S], accuracy [B, E], facts [B, FACTS] -> shares and sharpnesses, both [B, E]."""
+        B, E, _ = loss.shape
+        best = loss.amin((1, 2), keepdim=True)
+        seen = [
+            self.name.expand(B, -1, -1),
+            (loss - best).clamp(max=3.0),
+            (accuracy - accuracy.amax(1, keepdim=True))[..., None],
+            accuracy[..., None],
+            facts[:, None].expand(-1, E, -1),
+        ]
+        share, sharpness = self.net(torch.cat(seen, dim=-1)).unbind(-1)
+        return share.softmax(1), sharpness.clamp(-3.0, 6.0).exp()
+
+
+class UniversalReadout(Readout):
+    """See the module.
+
+    Args:
+        n_features: F; 0: whatever the first demo of a stream has.
+    """
+
+    per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
+    any_length = True
+
+    def __init__(self, n_features: int = 0) -> None:
+        super().__init__()
+        self.n_features = n_features
+        self.log_gamma = nn.Parameter(torch.tensor(GAMMAS).log())
+        self.log_noise = nn.Parameter(torch.full((len(GAMMAS),), 0.02).log())
+        self.log_penalty = nn.Parameter(torch.tensor(0.03).log())
+        self.log_shrinkage = nn.Parameter(torch.tensor(60.0).log())
+        self.gate = Gate(len(GAMMAS) + 3)
+
+    def initial_state(self, batch: int, n_classes: int) -> State:
+        """An empty memory, and no demo of any class."""
+        like = self.zeros(min(self.n_features, LARGEST))
+        memory = Memory.empty(batch, _places(n_classes), like)
+        length = torch.full((batch,), self.n_features, device=like.device)
+        return {"count": self.zeros(batch, n_classes), "length": length, **memory._asdict()}
+
+    def grow(self, state: State, n_classes: int) -> State:
+        """Room for more classes; more places, too, when there are many."""
+        memory = Memory.of(state)
+        if (places := _places(n_classes)) > memory.weight.shape[1]:
+            memory = memory.with_places(places)
+        count = F.pad(state["count"], (0, n_classes - state["count"].shape[1]))
+        return {**state, "count": count, **memory._asdict()}
+
+    def learn(self, f: Tensor, y: Tensor, state: State) -> State:
+        """Take the demos into the memory, in their order."""
+        member = F.one_hot(y, state["count"].shape[1]).to(f.dtype)
+        memory, x = Memory.of(state), key(f)
+        length = torch.full_like(state["length"], f.shape[-1])
+        if bool((state["length"] == 0).all()):
+            memory = Memory.empty(len(x), memory.weight.shape[1], x)
+        elif not torch.equal(length, state["length"]):
+            raise InputError(
+                f"the stream began with features of length {int(state['length'][0])}, these have length "
+                f"{f.shape[-1]}: one stream has features of one length"
+            )
+        return {"count": state["count"] + member.sum(1), "length": length, **memory.learn(x, y)._asdict()}
+
+    def read(self, f: Tensor, state: State) -> Tensor:
+        """Logits [B, Q, N] of queries f [B, Q, F]; far below all others for classes without demos."""
+        return self.answer(f, state).logits
+
+    def answer(self, f: Tensor, state: State) -> Answer:
+        """Examine the experts, and answer queries f [B, Q, F]."""
+        return self.prepare(state)(f)
+
+    def novelty(self, f: Tensor, state: State) -> Tensor:
+        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        return self.answer(f, state).novelty
+
+    def forget(self, state: State, label: int) -> State:
+        """The state without the prototypes of a class. What its demos added to the scatter, if any, stays."""
+        memory = Memory.of(state).without(label)
+        moved = torch.where(memory.label > label, memory.label - 1, memory.label)
+        count = torch.cat([state["count"][:, :label], state["count"][:, label + 1 :]], 1)
+        return {**state, **memory._replace(label=moved)._asdict(), "count": count}
+
+    def prepare(self, state: State) -> "Prepared":
+        """Examine the experts once, for many queries."""
+        moments = moments_of(state)
+        experts = self.experts(moments)
+        loss, accuracy, examined = examine(experts, moments)
+        facts = facts_of(moments, examined)
+        dtype = self.log_gamma.dtype
+        share, sharpness = self.gate(loss.to(dtype), accuracy.to(dtype), facts.to(dtype))
+        return Prepared(moments, experts, share.double(), sharpness.double(), state["count"] > 0)
+
+    def experts(self, moments: Moments) -> list[Expert]:
+        """All experts on one memory."""
+        kernels = zip(self.log_gamma.double().exp(), self.log_noise.double().exp(), strict=True)
+        return [
+            *(kernel_expert(moments, gamma, noise) for gamma, noise in kernels),
+            ridge_expert(moments, self.log_penalty.double().exp()),
+            discriminant_expert(moments, self.log_shrinkage.double().exp()),
+            cosine_expert(moments),
+        ]
+
+    def merge(self, states: Sequence[State]) -> State:
+        """One state for the classes of all states, one after the other."""
+        sizes = [state["count"].shape[1] for state in states]
+        whole = self.grow(states[0], sum(sizes))
+        offset = sizes[0]
+        for state, size in zip(states[1:], sizes[1:], strict=True):
+            memory, other = Memory.of(whole), Memory.of(state)
+            label = torch.where(other.label == FREE, FREE, other.label + offset)
+            free = int((memory.label == FREE).sum(1).min())
+            needed = int((label != FREE).sum(1).max())
+            if needed > free:
+                memory = memory.with_places(memory.weight.shape[1] + needed - free)
+            whole = {**whole, **_joined(memory, other._replace(label=label))._asdict()}
+            whole["count"][:, offset : offset + size] = state["count"]
+            offset += size
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A read-out whose experts have been examined on one state: answers any number of queries."""
+
+    moments: Moments
+    experts: Sequence[Expert]
+    share: Tensor
+    """[B, E]."""
+    sharpness: Tensor
+    """[B, E]."""
+    seen: Tensor
+    """[B, N], whether a class has demos."""
+
+    def __call__(self, f: Tensor) -> Answer:
+        """Answer queries f [B, Q, F]."""
+        x = key(f).double()
+        if not bool(self.seen.any()):
+            return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
+        logits = x.new_zeros(*x.shape[:2], self.seen.shape[1])
+        for e, expert in enumerate(self.experts):
+            scores = self.sharpness[:, e, None, None] * expert.read(x)
+            scores = scores.masked_fill(~self.seen[:, None], -1e4)
+            logits = logits + self.share[:, e, None, None] * scores.log_softmax(-1)
+        return Answer(logits.to(f.dtype), self._novelty(x).to(f.dtype))
+
+    def _novelty(self, x: Tensor) -> Tensor:
+        """Squared distance to the nearest prototype in units of the spread, squashed to [0, 1)."""
+        P = self.moments.memory.prototype
+        distance = x.square().sum(-1)[..., None] + P.square().sum(-1)[:, None] - 2 * x @ P.mT
+        distance = distance.masked_fill(self.moments.used[:, None] == 0, torch.inf).amin(-1).clamp(min=0)
+        return 1 - torch.exp(-distance / (2 * self.moments.spread[..., 0]))
+
+
+def examine(experts: Sequence[Expert], moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
+    """Marks of the experts on the memory's prototypes, each left out in turn.
+
+    Returns:
+        Cross-entropy [B, E, S] under each sharpness and accuracy [B, E], means over the prototypes whose
+        class has another one; what chance gives where there is none. And the share [B] that was examined.
+    """
+    target = moments.target
+    seen = moments.size > 0
+    taking = moments.used * (1 - alone(moments))
+    number = taking.sum(1)
+    weight = taking / number.clamp(min=1)[:, None]
+    classes = seen.sum(1).clamp(min=1).to(target.dtype)
+    none = number == 0
+    losses, accuracies = [], []
+    for expert in experts:
+        scores = expert.left_out.masked_fill(~seen[:, None], -1e4)
+        sharp = scores[..., None] * scores.new_tensor(SHARPNESS)
+        loss = -(sharp.log_softmax(2) * target[..., None]).sum(2)  # [B, M, S]
+        losses.append(torch.where(none[:, None], classes.log()[:, None], (loss * weight[..., None]).sum(1)))
+        right = (scores.argmax(-1) == moments.memory.label).to(target.dtype)
+        accuracies.append(torch.where(none, 1 / classes, (right * weight).sum(1)))
+    examined = number / moments.used.sum(1).clamp(min=1)
+    return torch.stack(losses, 1), torch.stack(accuracies, 1), examined
+
+
+def moments_of(state: State) -> Moments:
+    """What the experts need of a state; in float64, since it may hold a million demos."""
+    exact = {name: t.double() if t.is_floating_point() else t for name, t in state.items()}
+    return Moments.of(_used(Memory.of(exact)), state["count"].shape[1])
+
+
+def facts_of(moments: Moments, examined: Tensor) -> Tensor:
+    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever."""
+    n = moments.memory.demos.clamp(1, 1000)
+    classes = (moments.size > 0).sum(1).clamp(1, 100).to(n.dtype)
+    D = moments.mean.shape[-1]
+    length = torch.full_like(n, float(max(D, 16))).log()
+    spread = moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5)
+    shots = (n / classes).clamp(1, 30)
+    return torch.stack([n.log(), classes.log(), shots.log(), examined, spread, length], dim=1)
+
+
+def key(f: Tensor) -> Tensor:
+    """What is remembered of features, [..., F] -> [..., D]: long ones projected, all but short scaled."""
+    if f.shape[-1] > LARGEST:
+        f = f @ _projection(f.shape[-1]).to(f)
+    return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
+
+
+@lru_cache(maxsize=8)
+def _projection(length: int) -> Tensor:
+    """Orthogonal directions [length, LARGEST], the same on every machine."""
+    normal = np.random.default_rng(length).standard_normal((length, LARGEST))
+    return torch.from_numpy(np.linalg.qr(normal)[0])
+
+
+def _places(n_classes: int) -> int:
+    return max(PLACES, 2 * n_classes)
+
+
+def _used(memory: Memory) -> Memory:
+    """The memory without places that are free in every stream, which would only cost time."""
+    taken = (memory.label != FREE).any(0)
+    places = max(1, int(taken.nonzero().max()) + 1 if bool(taken.any()) else 1)
+    return Memory(
+        memory.prototype[:, :places], memory.weight[:, :places], memory.label[:, :places], memory.scatter
+    )
+
+
+def _joined(memory: Memory, other: Memory) -> Memory:
+    """A memory that has taken over the prototypes of another one."""
+    place = (memory.label != FREE).to(torch.uint8).argsort(dim=1, stable=True)
+    order = (other.label == FREE).to(torch.uint8).argsort(dim=1, stable=True)
+    number = int((other.label != FREE).sum(1).max())
+    place, order = place[:, :number], order[:, :number]
+    rows = place[..., None].expand(-1, -1, memory.prototype.shape[-1])
+    return Memory(
+        memory.prototype.scatter(1, rows, other.prototype.gather(1, order[..., None].expand_as(rows))),
+        memory.weight.scatter(1, place, other.weight.gather(1, order)),
+        memory.label.scatter(1, place, other.label.gather(1, order)),
+        memory.scatter + other.scatter,
+    )
+
+
+@READOUTS.register("universal")
+def _universal(config: ReadoutConfig, n_features: int, n_classes: int) -> Readout:
+    del config, n_classes
+    return UniversalReadout(n_features)

@@ -1,0 +1,201 @@
+"""The universal read-out: memory without loss of moments, honest examination, answers without favourites."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from autocl.errors import InputError
+from autocl.readouts import universal
+from autocl.readouts.base import State
+from autocl.readouts.experts import NEVER, Expert
+from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.universal import UniversalReadout, examine, key, moments_of
+
+
+def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor]:
+    """Clusters: features [B, n, F] and labels [B, n]; every class has at least two demos."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.cat(
+        [torch.arange(classes).repeat(2), torch.randint(classes, (n - 2 * classes,), generator=generator)]
+    )
+    centre = 2 * torch.randn(batch, classes, length, generator=generator)
+    return centre[:, y] + torch.randn(batch, n, length, generator=generator), y.expand(batch, -1)
+
+
+@pytest.fixture
+def readout() -> UniversalReadout:
+    torch.manual_seed(0)
+    made = UniversalReadout()
+    with torch.no_grad():  # a gate that distinguishes, as a trained one does
+        for weight in made.gate.parameters():
+            weight.add_(0.3 * torch.randn_like(weight))
+    return made
+
+
+def learned(readout: UniversalReadout, f: Tensor, y: Tensor, classes: int) -> State:
+    return readout.learn(f, y, readout.initial_state(len(f), classes))
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_left_out_is_what_leaving_out_gives(readout: UniversalReadout, length: int) -> None:
+    f, y = stream(14, length, 3)
+    f = f.double()
+    whole = moments_of(learned(readout, f, y, 3))
+    experts = readout.experts(whole)
+    for i in range(14):
+        rest = [j for j in range(14) if j != i]
+        # Centre and unit of length are those of the whole stream, as the experts' keys are.
+        without = moments_of(learned(readout, f[:, rest], y[:, rest], 3))
+        without = without._replace(mean=whole.mean, spread=whole.spread)
+        for e, expert in enumerate(readout.experts(without)[:5]):  # kernels and ridge
+            torch.testing.assert_close(
+                experts[e].left_out[:, i], expert.read(key(f[:, i : i + 1]))[:, 0], rtol=1e-9, atol=1e-9
+            )
+
+
+def test_discriminant_and_cosine_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
+    f, y = stream(12, 40, 3)
+    whole = moments_of(learned(readout, f.double(), y, 3))
+    *_, discriminant, cosine = readout.experts(whole)
+    x = whole.memory.prototype[0, :12]
+    apart = x - whole.centre[0, y[0]]
+    shrinkage = readout.log_shrinkage.double().exp() * whole.spread[0, 0, 0] / 40
+    metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
+    round_x = torch.nn.functional.normalize(x - whole.mean[0], dim=-1)
+    raw, cos = torch.zeros(12, 3).double(), torch.zeros(12, 3).double()
+    for i in range(12):
+        for c in range(3):
+            members = [j for j in range(12) if y[0, j] == c and j != i]
+            centre = x[members].mean(0)
+            raw[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
+            cos[i, c] = round_x[i] @ torch.nn.functional.normalize(round_x[members].mean(0), dim=-1)
+    torch.testing.assert_close(
+        discriminant.left_out[0, :12], raw / raw.std(correction=0), rtol=1e-6, atol=1e-8
+    )
+    torch.testing.assert_close(cosine.left_out[0, :12], cos / cos.std(correction=0), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("places", [9, 20])
+def test_merging_keeps_first_and_second_moments_of_every_class(
+    readout: UniversalReadout, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(universal, "PLACES", places)
+    f, y = stream(150, 5, 4, batch=2)
+    memory = Memory.of(learned(readout, f.double(), y, 4))
+    assert (memory.label != FREE).all()
+    second = memory.prototype.mT @ (memory.prototype * memory.weight[..., None]) + memory.scatter
+    torch.testing.assert_close(second, f.double().mT @ f.double())
+    for c in range(4):
+        mine = (memory.label == c)[..., None] * memory.weight[..., None] * memory.prototype
+        theirs = (y == c)[..., None] * f
+        torch.testing.assert_close(mine.sum(1), theirs.double().sum(1))
+        torch.testing.assert_close((memory.weight * (memory.label == c)).sum(1), (y == c).sum(1).double())
+
+
+def test_a_full_memory_merges_the_closest_pair_of_one_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.tensor([[[0.0, 0.0], [0.1, 0.0], [0.1, 0.05], [9.0, 0.0]]])
+    y = torch.tensor([[0, 0, 1, 1]])
+    memory = Memory.empty(1, 4, x[0, 0]).learn(x, y).learn(torch.tensor([[[5.0, 5.0]]]), torch.tensor([[1]]))
+    # The two nearest of all have other labels; those of one label that lie closest are the first two.
+    assert memory.weight.tolist() == [[2.0, 1.0, 1.0, 1.0]]
+    assert memory.label.tolist() == [[0, 1, 1, 1]]
+    torch.testing.assert_close(memory.prototype[0, :2], torch.tensor([[0.05, 0.0], [5.0, 5.0]]))
+
+
+@pytest.mark.parametrize("cut", [1, 10, 70])
+def test_learning_in_parts_is_learning_at_once(
+    readout: UniversalReadout, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(universal, "PLACES", 32)
+    f, y = stream(90, 33, 4)
+    whole = learned(readout, f, y, 4)
+    parts = readout.learn(f[:, cut:], y[:, cut:], learned(readout, f[:, :cut], y[:, :cut], 4))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_names_of_classes_do_not_matter(readout: UniversalReadout) -> None:
+    f, y = stream(40, 64, 5)
+    queries = torch.randn(1, 9, 64)
+    other = torch.tensor([3, 0, 4, 1, 2])
+    plain = readout.read(queries, learned(readout, f, y, 5))
+    renamed = readout.read(queries, learned(readout, f, other[y], 5))
+    torch.testing.assert_close(renamed[..., other], plain, rtol=1e-4, atol=1e-4)
+
+
+def test_streams_of_a_batch_do_not_know_each_other(readout: UniversalReadout) -> None:
+    f, y = stream(30, 40, 3, batch=3)
+    together = readout.read(f[:, :4], learned(readout, f, y, 3))
+    for b in range(3):
+        alone = readout.read(f[b : b + 1, :4], learned(readout, f[b : b + 1], y[b : b + 1], 3))
+        torch.testing.assert_close(together[b : b + 1], alone, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [1, 2, 31, 32, 600])
+def test_any_length_of_features_and_any_scale(readout: UniversalReadout, length: int) -> None:
+    f, y = stream(24, length, 2)
+    for scale in (1e-6, 1.0, 1e6):
+        state = learned(readout, scale * f, y, 2)
+        assert torch.isfinite(readout.read(scale * f, state)).all()
+    answers = readout.read(f, state := learned(readout, f, y, 2)).argmax(-1)
+    assert (answers == y).float().mean() > (0.6 if length < 3 else 0.9)
+    with pytest.raises(InputError, match="features of one length"):
+        readout.learn(f[..., :1].expand(-1, -1, length + 1), y, state)
+
+
+def test_classes_come_at_any_time_and_more_than_there_are_places(readout: UniversalReadout) -> None:
+    f, y = stream(600, 40, 300)
+    state = readout.initial_state(1, 2)
+    for start in range(0, 600, 150):
+        part = y[:, start : start + 150]
+        state = readout.grow(state, max(state["count"].shape[1], int(part.max()) + 1))
+        state = readout.learn(f[:, start : start + 150], part, state)
+    assert state["weight"].shape[1] == 600
+    assert (readout.read(f[:, :300], state).argmax(-1) == y[:, :300]).float().mean() > 0.9
+
+
+def test_before_the_first_demo_everything_is_equally_likely_and_new(readout: UniversalReadout) -> None:
+    answer = readout.answer(torch.randn(1, 3, 16), readout.initial_state(1, 4))
+    assert (answer.logits == 0).all()
+    assert (answer.novelty == 1).all()
+
+
+def test_what_was_shown_is_known_and_what_is_far_is_new(readout: UniversalReadout) -> None:
+    f, y = stream(60, 64, 3)
+    state = learned(readout, f, y, 3)
+    shown = readout.answer(f[:, :10], state).novelty
+    strange = readout.answer(-10 * f[:, :10].mean(1, keepdim=True).expand(-1, 10, -1), state).novelty
+    assert shown.max() < 1e-3
+    assert strange.min() > 0.5
+
+
+def test_merged_states_hold_the_classes_of_both(readout: UniversalReadout) -> None:
+    f, y = stream(60, 40, 6)
+    first, second = y < 3, y >= 3
+    a = learned(readout, f[first][None], y[first][None], 3)
+    b = learned(readout, f[second][None], y[second][None] - 3, 3)
+    both = readout.merge([a, b])
+    assert both["count"].tolist() == [torch.bincount(y[0]).tolist()]
+    assert (readout.read(f, both).argmax(-1) == y).float().mean() > 0.9
+
+
+def test_the_examination_gives_chance_to_an_expert_that_guesses(readout: UniversalReadout) -> None:
+    f, y = stream(200, 40, 4)
+    moments = moments_of(learned(readout, f, y, 4))
+    guess = Expert(
+        lambda x: x, torch.randn(moments.target.shape, generator=torch.Generator().manual_seed(1)).double()
+    )
+    loss, accuracy, examined = examine([readout.experts(moments)[1], guess], moments)
+    assert accuracy[0, 0] > 0.95
+    assert 0.15 < accuracy[0, 1] < 0.35
+    assert loss[0, 1].min() > loss[0, 0].min() + 0.5
+    assert examined == 1
+
+
+def test_a_class_with_one_demo_cannot_be_examined(readout: UniversalReadout) -> None:
+    f, y = torch.randn(1, 3, 40), torch.arange(3)[None]
+    moments = moments_of(learned(readout, f, y, 3))
+    loss, accuracy, examined = examine(readout.experts(moments), moments)
+    assert examined == 0
+    torch.testing.assert_close(accuracy, torch.full_like(accuracy, 1 / 3))
+    torch.testing.assert_close(loss, torch.full_like(loss, 3).log())
+    assert (readout.experts(moments)[-1].left_out[0].diagonal() == NEVER).all()
