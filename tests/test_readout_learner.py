@@ -67,6 +67,16 @@ def test_a_state_grows_with_the_labels_it_meets(kind: str) -> None:
     torch.testing.assert_close(learner.predict(x, grown), learner.predict(x, asked))
 
 
+def test_a_state_whose_tensors_disagree_on_the_classes_is_refused(tmp_path: Path) -> None:
+    learner = make("means")
+    tensors = dict(learner.initial_state(n_classes=4).tensors)
+    wrong = LearnerState({**tensors, "count": tensors["count"][:, :3]})
+    assert not learner.fits(wrong)
+    wrong.save(tmp_path / "s.safetensors", learner)
+    with pytest.raises(FileError, match="disagree on the number of classes"):
+        LearnerState.load(tmp_path / "s.safetensors", learner)
+
+
 def test_an_online_head_does_not_grow() -> None:
     learner, (x, y) = make("online"), demos(12, classes=6)
     with pytest.raises(InputError, match=r"labels must lie in 0\.\.2 for this learner, got 5"):

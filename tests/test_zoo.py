@@ -34,7 +34,7 @@ def test_there_is_no_card_without_a_learner():
     cards = {
         file.name.removesuffix(".md") for file in files("autocl.zoo").iterdir() if file.name.endswith(".md")
     }
-    assert cards == set(zoo.names())
+    assert cards - {"LICENCES"} == set(zoo.names())
 
 
 def test_the_command_lists_and_prints_cards(capsys):

@@ -38,7 +38,6 @@ from autocl.evaluation.table import lines, markdown
 from autocl.files import write_json
 from autocl.learner.config import ReadoutLearnerConfig
 from autocl.learner.state import LearnerState
-from autocl.readouts import ReadoutConfig
 from autocl.recipes import get_recipe
 from autocl.training import checkpoint
 from autocl.training.log import read_log
@@ -52,6 +51,7 @@ CONFIG = LearnerConfig(
     n_classes=3, channels=1, height=16, width=16, encoder=EncoderConfig(width=4), model_width=16, heads=2,
     readout="ridge", readout_keys=8,
 )  # fmt: skip
+MEANS = ReadoutLearnerConfig(n_classes=3, channels=1, height=16, width=16, encoder=EncoderConfig(width=4))
 ROOT = Path(__file__).parent.parent
 
 
@@ -83,14 +83,15 @@ def targets(work: Path) -> list[Target]:
     several.save(work / "ensemble.safetensors")
     clf.state_.save(work / "state.safetensors", learner)
     learner.save_pretrained(work / "learner.safetensors")
-    gemcl = ReadoutLearnerConfig(readout=ReadoutConfig(kind="normal-gamma"), encoder=EncoderConfig(width=4))
-    Learner(gemcl).save_pretrained(work / "readout.safetensors")
+    means = Learner(MEANS).eval()
+    means.save_pretrained(work / "means.safetensors")
+    ContinualClassifier(means).fit(x[:5], list(range(5))).state_.save(work / "grown.safetensors", means)
     for p in learner.parameters():
         p.grad = torch.zeros_like(p)
     optimiser.step()
     checkpoint.save(work, learner, optimiser, checkpoint.Progress(step=3, best_step=2), clf.state_)
     write_json(work / "recipe.json", to_dict(get_recipe("quick")))
-    write_json(work / "readout.json", to_dict(get_recipe("gemcl")))
+    write_json(work / "staged.json", to_dict(get_recipe("two-task")))
     (work / "log.jsonl").write_text(
         "".join(
             f'{{"step": {i}, "loss": 1.5, "term/glyphs/1/own": 0.5, "term/glyphs/1/back": 0.7}}\n'
@@ -114,6 +115,10 @@ def targets(work: Path) -> list[Target]:
         f = torch.zeros(state.batch, 1, learner.encoder.n_features)
         with torch.no_grad():
             learner.learn_features(f, torch.zeros(state.batch, 1, dtype=torch.int64), state)
+
+    def use_grown(path: Path) -> None:
+        f = torch.zeros(1, 1, means.encoder.n_features)
+        means.predict_features(f, LearnerState.load(path, means)[:1])
 
     def use_learner(path: Path) -> None:
         read = Learner.from_pretrained(path)
@@ -153,12 +158,10 @@ def targets(work: Path) -> list[Target]:
                read=use_classifier, mutations=TENSORS),
         Target(name="state", samples=whole("state.safetensors"), read=use_state, mutations=TENSORS),
         Target(name="learner", samples=whole("learner.safetensors"), read=use_learner, mutations=TENSORS),
-        Target(name="read-out learner", samples=whole("readout.safetensors"), read=Learner.from_pretrained,
-               mutations=TENSORS),
+        Target(name="grown state", samples=whole("grown.safetensors"), read=use_grown, mutations=TENSORS),
+        Target(name="read-out", samples=whole("means.safetensors"), read=use_learner, mutations=TENSORS),
         Target(name="checkpoint", samples=whole("last.safetensors"), read=use_checkpoint, mutations=TENSORS),
-        Target(name="recipe", samples=whole("recipe.json"), read=in_folder(read_recipe, "recipe.json"),
-               mutations=JSON),
-        Target(name="read-out recipe", samples=whole("readout.json"),
+        Target(name="recipe", samples=whole("recipe.json", "staged.json"),
                read=in_folder(read_recipe, "recipe.json"), mutations=JSON),
         Target(name="log", samples=whole("log.jsonl"), read=read_log, mutations=JSON),
         Target(name="emergence", samples=whole("log.jsonl"), read=read_emergence, mutations=JSON),

@@ -168,7 +168,8 @@ def _progress(stage: Path) -> dict[str, Any]:
 
 def _licence(record: dict[str, Any]) -> str:
     """What may be done with the weights, as far as that can be said."""
-    restricted = sorted({d["set"].split("/")[0] for d in record["data"]} & RESEARCH_ONLY)
+    recipes = [record["recipe"], *record["recipe"]["stages"]]
+    restricted = sorted({s["name"] for recipe in recipes for s in recipe["sources"]} & RESEARCH_ONLY)
     if not restricted:
         return "Licence: MIT, as are the images it was meta-trained on."
     return (

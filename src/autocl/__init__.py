@@ -12,7 +12,7 @@ _HOME = {
     "AutoclError": "autocl.errors",
     "ContinualClassifier": "autocl.estimator.classifier",
     "EncoderConfig": "autocl.encoders",
-    "Learner": "autocl.learner.fast",
+    "Learner": "autocl.learner",
     "LearnerConfig": "autocl.learner.config",
     "LearnerState": "autocl.learner.state",
 }

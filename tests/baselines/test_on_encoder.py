@@ -140,6 +140,16 @@ def test__embedding__is_the_learners_encoder_computed_once(streams):
     assert torch.equal(embedding.take(images, index), first)
 
 
+def test__embedding__makes_its_input_as_the_learner_says():
+    images, index = dots("train", size=16), torch.tensor([3, 1, 7])
+    for how in ("set", "image"):
+        learner = Learner(LearnerConfig(channels=1, height=16, width=16, standardise=how)).eval()
+        expected = learner.encode(images.take(index, standardise=how))
+        torch.testing.assert_close(
+            Embedding.of(learner).take(images, index), expected.detach(), rtol=1e-4, atol=1e-5
+        )
+
+
 def test__wrong_options_or_image_size__are_refused():
     with pytest.raises(InputError, match="stands on a learner's encoder: give one"):
         get_method("ridge")

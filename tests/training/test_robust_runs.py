@@ -15,6 +15,7 @@ from PIL import Image
 from tiny import LEARNER, assert_same_run, lines, tiny
 
 from autocl.cli.main import main
+from autocl.data.sampler import StreamSampler
 from autocl.errors import FileError, TrainingError
 from autocl.learner import Learner
 from autocl.recipes import get_recipe
@@ -243,3 +244,16 @@ def test_the_images_of_a_run_are_written_down(tmp_path: Path) -> None:
     noted = json.loads((tmp_path / folder.DATA).read_text())
     assert [entry["set"] for entry in noted] == ["glyphs/train", "glyphs/val"]
     assert all(len(entry["hash"]) == 64 for entry in noted)
+
+
+def test_images_are_standardised_as_the_learner_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[str] = set()
+    real = StreamSampler.images
+
+    def noting(self: StreamSampler, *args: object, **options: object) -> torch.Tensor:
+        asked.add(str(options["standardise"]))
+        return real(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(StreamSampler, "images", noting)
+    train(tiny(steps=1, learner=replace(LEARNER, standardise="image")), tmp_path)
+    assert asked == {"image"}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.data.imageset import ImageSet
+from autocl.data.preprocess import Standardise
 from autocl.encoders import Encoder
 from autocl.encoders.base import fingerprint_of
 from autocl.errors import InputError
@@ -41,6 +42,7 @@ class Embedding:
     Args:
         encoder: any encoder; its mode and gradients are left as they are.
         channels: of its input; one-channel images are repeated.
+        standardise: how its input is made of pixels.
 
     Example:
         >>> from autocl.learner.config import LearnerConfig
@@ -48,9 +50,10 @@ class Embedding:
         128
     """
 
-    def __init__(self, encoder: Encoder, *, channels: int) -> None:
+    def __init__(self, encoder: Encoder, *, channels: int, standardise: Standardise = "set") -> None:
         self.encoder = encoder
         self.channels = channels
+        self.standardise = standardise
         # By identity; the set is kept alive so that its id is not given to another.
         self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
 
@@ -58,7 +61,8 @@ class Embedding:
     def of(learner: Learner | str | Path) -> "Embedding":
         """The encoder inside a learner (itself, its name or path), which the ACL objective trained."""
         learner = find_learner(learner)
-        return Embedding(learner.encoder, channels=learner.config.channels)
+        c = learner.config
+        return Embedding(learner.encoder, channels=c.channels, standardise=c.standardise)
 
     @property
     def n_features(self) -> int:
@@ -66,8 +70,11 @@ class Embedding:
         return self.encoder.n_features
 
     def fingerprint(self) -> str:
-        """Sixteen hex digits that identify the encoder's form and weights."""
-        return fingerprint_of(self.encoder.state_dict(), repr((type(self.encoder).__name__, self.channels)))
+        """Sixteen hex digits that identify the encoder's form, weights and input."""
+        form: tuple[object, ...] = (type(self.encoder).__name__, self.channels)
+        if self.standardise != "set":
+            form = (*form, self.standardise)
+        return fingerprint_of(self.encoder.state_dict(), repr(form))
 
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
@@ -78,8 +85,8 @@ class Embedding:
         device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
         with measuring(self.encoder):
             for some in torch.split(rows, BATCH) if len(rows) else ():  # an empty tensor has one part
-                pixels = images.take(some, channels=self.channels).to(device)
-                features[some] = self._encode(images, pixels).cpu()
+                pixels = images.take(some, channels=self.channels, standardise=self.standardise)
+                features[some] = self._encode(images, pixels.to(device)).cpu()
         done[rows] = True
         return features[index]
 

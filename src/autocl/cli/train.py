@@ -35,7 +35,8 @@ def train(
 
     Args:
         recipe: a name from the list below. Any field of it is an option: autocl train RECIPE --help.
-        resume: go on with the run in this folder, bit for bit, with the recipe it was started with.
+        resume: go on with the run in this folder, bit for bit, with the recipe it was started with; after
+            a divergence with a lower --optimiser.lr.
         out: folder of the run. Default: runs/RECIPE-seedN, and behind it a short hash of the fields that
             you changed, so that other options are another run.
         device: auto, cpu or cuda.
@@ -45,6 +46,7 @@ def train(
         autocl train quick                                    drawn glyphs, no download, minutes on two cores
         autocl train quick --objective.no-acl                 without the backward terms: watch it forget
         autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
+        autocl train two-task                                 both stages of a learner that ships
         autocl train --resume runs/quick-seed1
         torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two
     """
@@ -113,14 +115,13 @@ def read_order(recipe: Recipe, args: Sequence[str]) -> Order:
         >>> order.recipe.streams.shots, order.out
         (3, PosixPath('here'))
     """
-    order: Order = tyro.cli(
+    return tyro.cli(
         Order,
         default=Order(recipe=recipe),
         args=list(args),
         prog=f"autocl train {recipe.name}",
         config=(tyro.conf.AvoidSubcommands,),
     )
-    return order
 
 
 def default_folder(recipe: Recipe, named: Recipe) -> Path:
@@ -150,7 +151,7 @@ def _changed(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any
 def _print_recipes() -> None:
     width = max(map(len, RECIPES)) + 2
     lines = [f"  {n:<{width}}{(f.__doc__ or '').splitlines()[0]}" for n, f in RECIPES.items()]
-    print("\nrecipes:\n" + "\n".join(lines))
+    print("\nrecipes:", *lines, sep="\n")
 
 
 def _say_best(file: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from autocl.encoders.mixer import channel_mixer, token_mixer
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.mixing import channel_mixer, token_mixer
 from autocl.layers.srwm import SRWMLayer
 
 MAX_PATCHES = 64

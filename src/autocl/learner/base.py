@@ -170,7 +170,9 @@ class Learner(nn.Module):
         """Refuse a state from a file that is not a finite one of this learner's."""
         if not self.fits(state):
             want, have = self._form(self.initial_state()), self._form(state)
-            name = min(n for n in {*want, *have} if want.get(n) != have.get(n))
+            name = min((n for n in {*want, *have} if want.get(n) != have.get(n)), default="")
+            if not name:
+                raise FileError(f"{where}: its tensors disagree on the number of classes or demos")
             if name not in want or name not in have:
                 raise FileError(f"{where}: {'lacks' if name in want else 'holds an unknown'} tensor {name}")
             raise FileError(f"{where}: {name} is {have[name]}, but must be {want[name]}")

@@ -99,6 +99,15 @@ class ReadoutLearner(Learner):
         """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
         return LearnerState(self.readout.forget(dict(state.tensors), output))
 
+    def fits(self, state: LearnerState) -> bool:
+        """Whether a state is this learner's; all its tensors must agree on the classes, and on the demos."""
+        if not super().fits(state):
+            return False
+        for axes in (self.readout.per_class, self.readout.per_demo):
+            if len({state.tensors[name].shape[axis] for name, axis in axes.items()}) > 1:
+                return False
+        return True
+
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N]."""
         self._check_features(f, state)

@@ -200,7 +200,10 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     for part in range(parts):
         number = step * parts + part
         batch = run.train.batch(number, lo, hi).to(ranks.device)
-        images = run.train.images(batch, channels=recipe.learner.channels, augment=recipe.augments)
+        c = recipe.learner
+        images = run.train.images(
+            batch, channels=c.channels, augment=recipe.augments, standardise=c.standardise
+        )
         if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
             carried = None
         try:

@@ -39,7 +39,8 @@ def validate_streams(
     matrices = []
     for step in range(0, batches * stride, stride):
         batch = sampler.batch(step).to(device)
-        images = sampler.images(batch, channels=learner.config.channels).to(device)
+        c = learner.config
+        images = sampler.images(batch, channels=c.channels, standardise=c.standardise).to(device)
         outcome = acl_objective(learner, learner.encode(images), batch, ObjectiveConfig())
         matrices.append(outcome.accuracies)
     return matrices
