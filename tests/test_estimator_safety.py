@@ -243,7 +243,7 @@ class TestInputs:
             (b"\x89PNG", r"one bytes: pass a list"),
             ([b"\x89PNG"], "decode them first"),
             (iter([]), "pass list"),
-            (images(1)[0], r"image_shape=\(4, 4\); if X is a single image"),
+            (images(1)[0], r"pass X\[None\]"),
             (np.zeros((3, 64)), r"image_shape=\(8, 8\)"),
             (np.zeros((3, 768)), r"image_shape=\(16, 16, 3\)"),
             (np.zeros((3, 65)), r"image_shape=\(height, width\)"),

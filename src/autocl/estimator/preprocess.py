@@ -176,9 +176,9 @@ def _floor(X: Array, values: Tensor) -> float | Tensor:
     """Smallest deviation that is divided by: a part of the type's range, for floats of the image's own."""
     if X.dtype.kind != "f":
         return MIN_STD * (np.iinfo(X.dtype).max if X.dtype.itemsize <= 2 else 255)
-    # Floats have no range of their own. Below what their type can tell apart there is only noise.
+    # Floats have no range of their own. Below what their type, or a sum of doubles, tells apart is only noise.
     largest = values.flatten(1).abs().amax(1, keepdim=True)
-    return max(float(np.finfo(X.dtype).eps), 1e-12) * largest.clamp(min=1e-290)
+    return max(float(np.finfo(X.dtype).eps), 1e-9) * largest.clamp(min=1e-290)
 
 
 def _finite(X: Array) -> npt.NDArray[np.float64]:
