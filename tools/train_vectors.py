@@ -39,6 +39,7 @@ IMAGES = 20
 MOST = 300
 """Demos of a stream: some streams are longer than the memory has places."""
 QUERIES = 4
+BATCH, LR = 12, 2e-3
 NOISED = 0.25
 """Share of streams in which one expert answers at random and is examined as such: it must do no harm."""
 
@@ -169,7 +170,7 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--streams", type=int, default=3000)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     torch.manual_seed(args.seed)
@@ -188,11 +189,11 @@ def main() -> None:
         if i % 200 == 199:
             print(f"{i + 1} of {args.streams} streams", flush=True)
     judged = [table(readout, held_out[i % len(held_out)], rng, change=False) for i in range(300)]
-    optimiser = torch.optim.Adam(readout.gate.parameters(), lr=3e-3)
+    optimiser = torch.optim.AdamW(readout.gate.parameters(), lr=LR, weight_decay=1e-2)
     for step in range(args.steps):
         for group in optimiser.param_groups:
-            group["lr"] = 3e-3 * (1 - step / args.steps)
-        chosen = [tables[i] for i in rng.integers(len(tables), size=4)]
+            group["lr"] = LR * (1 - step / args.steps)
+        chosen = [tables[i] for i in rng.integers(len(tables), size=BATCH)]
         chosen = [noised(t, generator) if rng.random() < NOISED else t for t in chosen]
         loss = torch.stack([F.cross_entropy(logits(readout, t), t.answers) for t in chosen]).mean()
         optimiser.zero_grad()

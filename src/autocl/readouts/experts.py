@@ -17,6 +17,8 @@ from autocl.readouts.memory import FREE, Memory
 
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
+LEAST_DEVIATION = 0.01
+"""Scores deviate by at least a tenth of their mean when they are brought to scale."""
 LEAST_NOISE = 0.05
 """A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
@@ -151,7 +153,7 @@ def _without_itself(moments: Moments, cross: Tensor, norm: Tensor, x: Tensor, me
 
 
 def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Expert:
-    """An expert whose leave-one-out scores have unit deviation."""
+    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all."""
     known = (
         moments.used[..., None]
         * (moments.size[:, None] > 0)
@@ -160,7 +162,8 @@ def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Mom
     number = known.sum((1, 2), keepdim=True).clamp(min=1)
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
-    scale = (variance + 1e-12).rsqrt()
+    # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
+    scale = (variance + LEAST_DEVIATION * mean.square() + 1e-12).rsqrt()
     return Expert(lambda x: read(x) * scale, torch.where(known > 0, left_out * scale, NEVER))
 
 
