@@ -100,7 +100,7 @@ def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
         return X.reshape(n, *image_shape)
     raise InputError(
         f"vectors of {F} values, but this learner takes images: pass image_shape=(height, width) or (height, "
-        'width, channels) if they are images, or use ContinualClassifier("vectors") if they are not'
+        "width, channels) if they are images; feature vectors need a learner made for them (docs: FAQ)"
     )
 
 
@@ -176,7 +176,7 @@ def _floor(X: Array, values: Tensor) -> float | Tensor:
     """Smallest deviation that is divided by: a part of the type's range, for floats of the image's own."""
     if X.dtype.kind != "f":
         return MIN_STD * (np.iinfo(X.dtype).max if X.dtype.itemsize <= 2 else 255)
-    # Floats have no range of their own. Below what their type, or a sum of doubles, tells apart is only noise.
+    # Floats have no range of their own. What their type, or a sum of doubles, cannot tell apart is noise.
     largest = values.flatten(1).abs().amax(1, keepdim=True)
     return max(float(np.finfo(X.dtype).eps), 1e-9) * largest.clamp(min=1e-290)
 
