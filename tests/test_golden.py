@@ -29,9 +29,13 @@ def logits_of(learner: Learner) -> torch.Tensor:
     labels = torch.arange(CLASSES).repeat_interleave(SHOTS) % learner.config.n_classes
     order = torch.randperm(len(demos), generator=torch.Generator().manual_seed(0))
     queries = (first[:, None] + SHOTS + torch.arange(QUERIES)).flatten()
-    learner, channels = learner.double(), learner.config.channels
+    channels = learner.config.channels
+    x, q = (glyphs.take(rows, channels=channels).double()[None] for rows in (demos[order], queries))
+    if learner.any_length:
+        x, q = (t.flatten(2)[..., None, None] for t in (x, q))
+        learner = learner.with_features(x.shape[2])
+    learner = learner.double()
     with torch.no_grad():
-        x, q = (glyphs.take(rows, channels=channels).double()[None] for rows in (demos[order], queries))
         return learner.predict(q, learner.learn(x, labels[order][None], learner.initial_state()))[0]
 
 

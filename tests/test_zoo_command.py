@@ -15,7 +15,10 @@ from autocl.recipes import RECIPES, get_recipe
 FOLDER = Path(zoo.__file__).parent
 
 
-@pytest.mark.parametrize("name", zoo.names())
+BY_RECIPE = [n for n in zoo.names() if "recipe" in json.loads((FOLDER / f"{n}.json").read_text())]
+
+
+@pytest.mark.parametrize("name", BY_RECIPE)
 def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     recipe = json.loads((FOLDER / f"{name}.json").read_text())["recipe"]
     words = shlex.split(command_of(recipe))
@@ -26,6 +29,13 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
         assert {k: again[part][k] for k in recipe[part]} == recipe[part]
     for key in ("steps", "seed", "batch_size", "init_from", "prototype"):
         assert again[key] == recipe[key]
+
+
+def test_what_a_tool_made_names_the_tool() -> None:
+    for name in set(zoo.names()) - set(BY_RECIPE):
+        command = json.loads((FOLDER / f"{name}.json").read_text())["command"]
+        assert command.startswith("python -m tools.")
+        assert command in zoo.card(name)
 
 
 @pytest.mark.parametrize("name", RECIPES)

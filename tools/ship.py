@@ -254,7 +254,8 @@ def main(args: list[str]) -> None:
     elif args:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
-        print(write_card(name))
+        if "recipe" in _record(ZOO / f"{name}.json"):  # else a tool of its own made it
+            print(write_card(name))
 
 
 if __name__ == "__main__":

@@ -204,3 +204,16 @@ def test_a_class_with_one_demo_cannot_be_examined(readout: UniversalReadout) -> 
     torch.testing.assert_close(accuracy, torch.full_like(accuracy, 1 / 3))
     torch.testing.assert_close(loss, torch.full_like(loss, 3).log())
     assert (readout.experts(moments)[-1].left_out[0].diagonal() == NEVER).all()
+
+
+def test_what_is_kept_for_queries_is_of_this_state_and_these_weights(readout: UniversalReadout) -> None:
+    f, y = stream(30, 40, 3)
+    a, b = learned(readout, f, y, 3), learned(readout, f.flip(1), y, 3)
+    with torch.no_grad():
+        first = readout.read(f[:, :5], a)
+        assert readout.prepare(a) is readout.prepare(a)
+        other = readout.read(f[:, :5], b)
+        assert not torch.equal(first, other)
+        assert torch.equal(readout.read(f[:, :5], a), first)
+        readout.log_penalty.add_(3.0)
+        assert not torch.equal(readout.read(f[:, :5], a), first)

@@ -81,7 +81,8 @@ def bench(
     if table == "report":
         _report(out, console)
         return
-    names = learner if learner or method or table == "emergence" else tuple(zoo.names())
+    shipped = () if learner or method or table == "emergence" else zoo.names()
+    names = learner or tuple(name for name in shipped if not zoo.load(name).any_length)
     learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = learners + find_methods(method, diet=diet, encoder=encoder, say=say)

@@ -30,7 +30,8 @@ def zoo(name: Name = None, /) -> None:
         c = learner.config
         size = sum(p.numel() for p in learner.parameters())
         state = f"{learner.initial_state().nbytes / 1000:.0f} KB"
-        rows.append((each, str(c.n_classes), f"{c.height}×{c.width}×{c.channels}", f"{size:,}", state))
+        takes = "vectors" if learner.any_length else f"{c.height}×{c.width}×{c.channels}"
+        rows.append((each, "any" if learner.grows else str(c.n_classes), takes, f"{size:,}", state))
     headings = ("name", "outputs", "input", "parameters", "state")
     console = Console()
     if rows:

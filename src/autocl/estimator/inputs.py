@@ -68,8 +68,8 @@ def check_vectors(X: npt.NDArray[Any], config: LearnerConfig, image_shape: Image
     named = f"image_shape={shape}" if shape else "image_shape=(height, width)"
     raise InputError(
         f"X is {list(X.shape)}: vectors of {F} values, but this learner was made for images. If every row is "
-        f"a flattened image, say so with {named}; if X is a single image, pass X[None]; feature vectors need "
-        "a learner made for them (docs: FAQ)"
+        f"a flattened image, say so with {named}; if X is a single image, pass X[None]; for feature vectors "
+        'use ContinualClassifier("vectors")'
     )
 
 

@@ -100,7 +100,7 @@ def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
         return X.reshape(n, *image_shape)
     raise InputError(
         f"vectors of {F} values, but this learner takes images: pass image_shape=(height, width) or (height, "
-        "width, channels) if they are images; feature vectors need a learner made for them (docs: FAQ)"
+        'width, channels) if they are images, or use ContinualClassifier("vectors") if they are not'
     )
 
 

@@ -112,6 +112,7 @@ class UniversalReadout(Readout):
         self.log_penalty = nn.Parameter(torch.tensor(0.03).log())
         self.log_shrinkage = nn.Parameter(torch.tensor(60.0).log())
         self.gate = Gate(len(GAMMAS) + 3)
+        self._latest: tuple[State, object, Prepared] | None = None
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
@@ -162,7 +163,23 @@ class UniversalReadout(Readout):
         return {**state, **memory._replace(label=moved)._asdict(), "count": count}
 
     def prepare(self, state: State) -> "Prepared":
-        """Examine the experts once, for many queries."""
+        """Examine the experts once, for many queries.
+
+        A state that is asked about again and again, as a classifier's is, is examined once: the latest result
+        is kept as long as neither the state nor the weights change.
+        """
+        if torch.is_grad_enabled():
+            return self._prepare(state)
+        weights = tuple((p.data_ptr(), p._version, p.dtype) for p in self.parameters())
+        if self._latest is not None:
+            known, of, prepared = self._latest
+            if of == weights and all(known.get(name) is t for name, t in state.items()):
+                return prepared
+        prepared = self._prepare(state)
+        self._latest = (dict(state), weights, prepared)
+        return prepared
+
+    def _prepare(self, state: State) -> "Prepared":
         moments = moments_of(state)
         experts = self.experts(moments)
         loss, accuracy, examined = examine(experts, moments)
