@@ -17,7 +17,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
+from autocl.encoders.backbones import Backbone
 from autocl.errors import AutoclError, FileError, InputError
+from autocl.estimator.backbone import PHOTOS, find_backbone, to_features
 from autocl.estimator.exact import answer, encode, show
 from autocl.estimator.hooks import Forgetting, NoticingNovelty
 from autocl.estimator.inputs import (
@@ -74,6 +76,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             together.
         prequential: predict every demo of a known class before learning it, for `report_`.
         device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
+        backbone: a frozen network that images pass first (`autocl.encoders.backbones`), for a learner of
+            vectors. ContinualClassifier("photos") is ContinualClassifier("vectors", backbone="lite2").
 
     Attributes:
         classes_: [K], sorted; in the order of appearance if they cannot be.
@@ -95,6 +99,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     _memory: Memory
     _form: Form
+    _backbone: tuple[object, Backbone]
     _learner: Learner
 
     def __init__(
@@ -105,12 +110,14 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         overflow: Overflow = "error",
         prequential: bool = True,
         device: str | torch.device | None = None,
+        backbone: str | Backbone | None = None,
     ) -> None:
         self.learner = learner
         self.image_shape = image_shape
         self.overflow = overflow
         self.prequential = prequential
         self.device = device
+        self.backbone = backbone
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Forget everything, then learn these demos; arguments as in `partial_fit`."""
@@ -290,6 +297,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         learner: str | Path | Learner | None = None,
         *,
         device: str | torch.device | None = None,
+        backbone: str | Backbone | None = None,
     ) -> Self:
         """Read what `save` wrote, in this or another process, and go on learning bit for bit.
 
@@ -297,6 +305,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             path: the file.
             learner: needed when the classifier had a `Learner` instead of a name or path.
             device: where to compute.
+            backbone: needed when the classifier had a `Backbone` instead of the name of one.
         """
         saved = read_memory(path)
         source = saved.source if learner is None else learner
@@ -306,6 +315,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         clf = cls(
             source, image_shape=options["image_shape"], overflow=options["overflow"],
             prequential=options["prequential"], device=device,
+            backbone=backbone or (None if source == "photos" else options["form"].get("backbone")),
         )  # fmt: skip
         clf._form = dict(options["form"])
         clf._learner = clf._find()
@@ -373,6 +383,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
     def _images(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Network input [n, C, H, W] for X, and the form X has."""
         shape = check_image_shape(self.image_shape)
+        if (network := self._network()) is not None:
+            return to_features(listed(X), network, form)
 
         def vectors(X: Any) -> Any:
             known = "vectors" in form
@@ -386,9 +398,19 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
         return to_input(listed(X), learner.config, form, image_shape=shape, read_vectors=vectors)
 
+    def _network(self) -> Backbone | None:
+        """The backbone, found once."""
+        named = self.backbone or (PHOTOS[1] if self.learner == "photos" else None)
+        if named is None:
+            return None
+        found: tuple[object, Backbone] | None = self.__dict__.get("_backbone")
+        if found is None or found[0] is not named:
+            found = self._backbone = (named, find_backbone(named))
+        return found[1]
+
     def _find(self) -> Learner:
         """The learner, on the device that was asked for; the caller's own module is not moved."""
-        learner = find_learner(self.learner)
+        learner = find_learner(PHOTOS[0] if self.learner == "photos" else self.learner)
         if self.device is None:
             return learner
         try:
@@ -401,6 +423,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _fitted_to(self, X: Any, learner: Learner) -> Learner:
         """The learner; one for vectors of any length, for those of X."""
+        if (network := self._network()) is not None:
+            return learner.with_features(network.n_features)
         if not learner.any_length or is_pictures(X):
             return learner
         shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))

@@ -120,6 +120,8 @@ class KeptForm(TypedDict, total=False):
 
     vectors: int
     images: tuple[int, ...]
+    backbone: str
+    weights: str
 
 
 class Options(TypedDict):
