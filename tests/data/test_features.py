@@ -291,7 +291,7 @@ def test_feature_set_takes_rows_as_float32_and_checks_itself() -> None:
     np.testing.assert_array_equal(taken.numpy(), features[[[3, 0], [1, 1]]])
     assert (made.n_classes, made.n_features, made.counts.tolist()) == (2, 3, [1, 3])
     for wrong in ({"features": features.astype(np.float64)}, {"starts": np.array([0, 4])}):
-        with pytest.raises(InputError, match="feature set 't'"):
+        with pytest.raises(InputError, match="set 't'"):
             FeatureSet(
                 **{"name": "t", "split": "all", "features": features, "starts": made.starts,
                    "classes": made.classes, **wrong}

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autocl.data.by_class import ByClass
 from autocl.errors import InputError
 
 Floats = npt.NDArray[np.float16] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureSet:
+class FeatureSet(ByClass):
     """Vectors of K classes, sorted by class, possibly memory-mapped.
 
     Example:
@@ -48,37 +49,12 @@ class FeatureSet:
                 f"feature set {self.name!r}: features must be float16 or float32 [n, F], got "
                 f"{self.features.dtype} {list(self.features.shape)}"
             )
-        starts_ok = (
-            len(self.starts) == len(self.classes) + 1
-            and self.starts[0] == 0
-            and self.starts[-1] == len(self.features)
-            and bool(np.all(np.diff(self.starts) >= 0))
-        )
-        if not starts_ok:
-            raise InputError(
-                f"feature set {self.name!r}: starts must rise from 0 to {len(self.features)} "
-                f"with one entry more than the {len(self.classes)} classes"
-            )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
+        self.check_starts(len(self.features))
 
     @property
     def n_features(self) -> int:
         """Length of a vector, F."""
         return int(self.features.shape[1])
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Vectors per class, [K]."""
-        return np.diff(self.starts)
-
-    @property
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Class number of each row, [n]."""
-        return np.repeat(np.arange(self.n_classes, dtype=np.int64), self.counts)
 
     def take(self, index: torch.Tensor) -> torch.Tensor:
         """Vectors float32 [..., F] for a tensor of row numbers, int64 of any shape [...]."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autocl.data.by_class import ByClass
 from autocl.data.preprocess import Standardise, standardise_each, standardise_set, unit_range
 from autocl.errors import DataError, InputError
 
@@ -72,7 +73,7 @@ def start_hash(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageSet:
+class ImageSet(ByClass):
     """Images of K classes, sorted by class, as uint8.
 
     `take` is the only way from its pixels to network input; the channel statistics travel with the set.
@@ -112,17 +113,7 @@ class ImageSet:
                 f"image set {self.name!r}: images must be uint8 [n, C, H, W], got "
                 f"{self.images.dtype} {list(self.images.shape)}"
             )
-        starts_ok = (
-            len(self.starts) == len(self.classes) + 1
-            and self.starts[0] == 0
-            and self.starts[-1] == len(self.images)
-            and bool(np.all(np.diff(self.starts) >= 0))
-        )
-        if not starts_ok:
-            raise InputError(
-                f"image set {self.name!r}: starts must rise from 0 to {len(self.images)} "
-                f"with one entry more than the {len(self.classes)} classes"
-            )
+        self.check_starts(len(self.images))
         if not len(self.mean) == len(self.std) == self.images.shape[1]:
             raise InputError(
                 f"image set {self.name!r}: mean {self.mean} and std {self.std} must have one value for each "
@@ -133,21 +124,6 @@ class ImageSet:
                 f"image set {self.name!r}: order must have one entry for each of the {len(self.images)} "
                 f"images, got shape {list(self.order.shape)}"
             )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Images per class, [K]."""
-        return np.diff(self.starts)
-
-    @property
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Class number of each row, [n]."""
-        return np.repeat(np.arange(self.n_classes, dtype=np.int64), self.counts)
 
     def take(
         self,
