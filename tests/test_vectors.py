@@ -65,3 +65,13 @@ def test_another_length_is_refused() -> None:
     clf = ContinualClassifier("vectors").fit(X, y)
     with pytest.raises(InputError, match="30"):
         clf.partial_fit(X[:, :20], y)
+
+
+def test_a_long_stream_costs_nothing() -> None:
+    Q, answers = clusters(400, 40, 20, noise=1.5)
+    X, y = clusters(4000, 40, 20, noise=1.5)
+    clf = ContinualClassifier("vectors", prequential=False).partial_fit(X[:400], y[:400])
+    early, size = clf.score(Q, answers), clf.state_.nbytes
+    clf.partial_fit(X[400:], y[400:])
+    assert clf.score(Q, answers) >= early - 0.01
+    assert clf.state_.nbytes == size
