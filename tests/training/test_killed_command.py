@@ -29,9 +29,6 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="until the trainer's mending is merged, a kill before step 4 validates step 0 twice"
-)
 def test_forty_kills_of_the_real_command(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     run = start(whole)
