@@ -15,8 +15,7 @@ from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
 from autocl.tour.table import percent
 from autocl.training.recipe import Recipe
-from autocl.training.trainer import train
-from autocl.training.validation import validate_streams
+from autocl.training.trainer import train, validate_streams
 
 VARIANTS = {"with backward terms": True, "without backward terms": False}
 CLASSES, BATCHES, SEED = 200, 8, 0
