@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autocl.data.featureset import FeatureSet
+from autocl.data.imageset import FeatureSet
 from autocl.evaluation.world.streams import KINDS, NOVEL, NOVELTY, Kind, Passage, cells, draw_rows, fits
 
 

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from autocl.data.featureset import FeatureSet
+from autocl.data.imageset import FeatureSet
 from autocl.data.stream_config import Scenario
 
 Ints = npt.NDArray[np.int64]
