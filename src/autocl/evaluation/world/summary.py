@@ -3,7 +3,7 @@
 A cell is one kind of stream over one image set.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -17,11 +17,11 @@ from autocl.evaluation.world.streams import KINDS
 WITHOUT_BODY = "{} without body"
 CLOSE = 1.0
 """Points behind the best constant-size rival that are allowed in any cell."""
-GROUPS = {
-    "1 shot": lambda kind: kind.endswith("1 shot"),
-    "5 shots": lambda kind: kind.endswith("5 shots") and not kind.endswith("15 shots"),
-    "15 shots": lambda kind: kind.endswith("15 shots"),
-    "other": lambda kind: not kind.endswith(("shot", " 5 shots", "15 shots")),
+GROUPS: dict[str, Callable[[str], bool]] = {
+    "1 shot": lambda kind: kind.endswith(", 1 shot"),
+    "5 shots": lambda kind: kind.endswith(", 5 shots"),
+    "15 shots": lambda kind: kind.endswith(", 15 shots"),
+    "other": lambda kind: not kind.endswith((" shot", " 5 shots", " 15 shots")),
     "class": lambda kind: kind.startswith("class"),
     "domain": lambda kind: kind.startswith("domain"),
 }
@@ -63,10 +63,8 @@ class Verdict:
     entry: str
     differences: Mapping[Cell, float]
     """Learner minus the best constant-size rival of that cell, in points."""
-    best_rival: str
-    """The single rival of any size that is best in the mean."""
-    lead: float
-    """Mean of the learner minus that of this rival."""
+    leads: Mapping[str, float]
+    """Mean of the learner minus that of each rival of any size, the best rival first."""
     body: Mapping[str, float]
     """Full learner minus the same without its body: over all cells, and by shots; empty without a body."""
     worst_body: tuple[Cell, float] | None
@@ -125,14 +123,13 @@ def rows_of(measured: Iterable[Measured]) -> list[Row]:
     return sorted(rows, key=lambda row: -row.mean.mean)
 
 
-def verdict(rows: Sequence[Row], learner: str, rivals: Iterable[str]) -> Verdict:
-    """A learner beside rivals, all by their names in the table."""
+def verdict(rows: Sequence[Row], learner: str, rivals: Sequence[str]) -> Verdict:
+    """A learner beside rivals, all by their names in the table; rows as `rows_of` gives them."""
     by_name = {row.entry: row for row in rows}
-    mine, others = by_name[learner], [by_name[name] for name in rivals if name in by_name]
+    mine, others = by_name[learner], [row for row in rows if row.entry in set(rivals)]
     constant = [row for row in others if row.constant]
     if not constant:
         raise InputError("there is no constant-size rival to compare with")
-    best = max(others, key=lambda row: row.mean.mean)
     bodiless = by_name.get(WITHOUT_BODY.format(learner))
     gains = {c: mine.cells[c].mean - bodiless.cells[c].mean for c in mine.cells} if bodiless else {}
     return Verdict(
@@ -141,8 +138,7 @@ def verdict(rows: Sequence[Row], learner: str, rivals: Iterable[str]) -> Verdict
             cell: ours.mean - max(row.cells[cell].mean for row in constant)
             for cell, ours in mine.cells.items()
         },
-        best_rival=best.entry,
-        lead=mine.mean.mean - best.mean.mean,
+        leads={row.entry: mine.mean.mean - row.mean.mean for row in others},
         body={"all": fmean(gains.values()), **_by_shots(gains)} if gains else {},
         worst_body=min(gains.items(), key=lambda item: item[1]) if gains else None,
     )
