@@ -25,7 +25,7 @@ class Command:
 
 
 COMMANDS = {
-    "demo": Command("demo:demo", "classes learned two at a time, beside simple rivals; makes a page"),
+    "tour": Command("tour:tour", "classes learned two at a time, beside simple rivals; makes a page"),
     "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
     "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
@@ -90,7 +90,7 @@ def run_command(name: str, args: list[str]) -> None:
     if command.parse:
         getattr(import_module(function.__module__), command.parse)(args)
         return
-    from autocl.cli.parsing import run
+    from autocl.cli.terminal import run
 
     run(function, args, f"autocl {name}")
 
@@ -99,7 +99,7 @@ def _complete(args: Sequence[str]) -> None:
     """Let tyro write the completion script of all commands together."""
     import tyro
 
-    from autocl.cli.parsing import CONFIG
+    from autocl.cli.terminal import CONFIG
 
     functions = {name: _function(command) for name, command in COMMANDS.items()}
     tyro.extras.subcommand_cli_from_dict(functions, prog="autocl", args=args, config=CONFIG)

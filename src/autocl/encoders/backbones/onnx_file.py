@@ -9,9 +9,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
-from autocl.encoders.backbones.missing import needs
-from autocl.encoders.backbones.preprocess import Preprocess
+from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
 from autocl.errors import FileError
 from autocl.typed_json import parse_json
 
