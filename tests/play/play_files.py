@@ -22,3 +22,8 @@ def base64_of(data: bytes) -> str:
 def lesson(*examples: tuple[str, int]) -> dict:
     """Body of `learn`: labels, and seeds of pictures."""
     return {"examples": [{"label": label, "image": base64_of(png(seed))} for label, seed in examples]}
+
+
+def decoded(seed: int, side: int = 20) -> np.ndarray:
+    """The pixels of `png(seed)`."""
+    return np.asarray(Image.open(io.BytesIO(png(seed, side))))

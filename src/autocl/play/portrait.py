@@ -37,7 +37,7 @@ def _values(memory: Memory) -> npt.NDArray[np.float64]:
         for tensor in state.tensors.values():
             x = tensor.detach().double().cpu().numpy().ravel()
             size = math.sqrt(float(np.mean(x**2))) if x.size else 0.0
-            parts.append(np.tanh(x / (2 * size)) if size else x)
+            parts.append(np.tanh(x / size) if size else x)
     flat = np.concatenate(parts)
     edges = np.linspace(0, len(flat), SIDE * SIDE + 1).astype(int)
     at = np.minimum(edges[:-1], len(flat) - 1)  # of a small state some numbers are shown twice

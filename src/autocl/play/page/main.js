@@ -71,7 +71,6 @@ const teach = attempt(async (label) => {
   await showOne(picture, label);
   document.body.dataset.taught = performance.now() - started;
   source.taught();
-  ask();
 });
 
 const teachFolder = attempt(async (files) => {
@@ -153,6 +152,7 @@ function refresh() {
   showChart(watch.rows);
   find("measure").disabled = !watch.due;
   showState().catch(complain);
+  if (!touring) ask();
 }
 
 async function use(next, watched) {
@@ -162,7 +162,6 @@ async function use(next, watched) {
   workspace.addEventListener("change", refresh);
   sessionStorage.setItem("session", workspace.session);
   refresh();
-  ask();
 }
 
 // Tour: in a session of its own, so that it mixes with nothing.
@@ -180,6 +179,7 @@ const tour = attempt(async () => {
     document.body.dataset.toured = watch.rows.length;
   } finally {
     touring = false;
+    refresh();
     const had = mine[0].names.length > 0;
     button.replaceChildren(had ? "↩ Back to what you taught" : "▶ Tour again");
     if (had) {
@@ -201,8 +201,8 @@ find("name-form").addEventListener("submit", (event) => {
 });
 find("hold-back").addEventListener("change", (event) => { workspace.holdBack = event.target.checked; });
 find("measure").addEventListener("click", attempt(async () => { await watch.measure(); refresh(); }));
-find("undo").addEventListener("click", attempt(() => workspace.goTo(workspace.at - 1).then(ask)));
-find("moment").addEventListener("change", attempt((event) => workspace.goTo(Number(event.target.value)).then(ask)));
+find("undo").addEventListener("click", attempt(() => workspace.goTo(workspace.at - 1)));
+find("moment").addEventListener("change", attempt((event) => workspace.goTo(Number(event.target.value))));
 find("save").addEventListener("click", attempt(() => saveState(workspace)));
 find("export").addEventListener("click", attempt(() => exportPictures(workspace)));
 find("copy").addEventListener("click", attempt(copyPython));
@@ -211,7 +211,6 @@ find("state-file").addEventListener("change", attempt(async (event) => {
   const [file] = event.target.files;
   event.target.value = "";
   if (file) await workspace.load(file);
-  ask();
 }));
 find("choose-file").addEventListener("click", () => find("file").click());
 find("file").addEventListener("change", (event) => { source.setFile(event.target.files[0] ?? null); event.target.value = ""; });

@@ -1,7 +1,7 @@
 // The tour: a prepared stream of digits, two new classes at a time, taught as a visitor would teach them.
 
 import * as api from "./api.js";
-import { say, wait } from "./dom.js";
+import { percent, say, wait } from "./dom.js";
 
 const PACE = 115; // milliseconds an example: 120 of them and five measurements make twenty seconds
 
@@ -22,7 +22,9 @@ export async function playTour(workspace, watch, refresh, stopped) {
     refresh();
   }
   workspace.holdBack = true;
-  say("That was the tour. It still knows all ten digits; the ordinary network knows the last two. Now draw a digit.");
+  const { learner, sgd } = watch.rows.at(-1).accuracy;
+  const first = (accuracy) => percent(tasks[0].classes.reduce((sum, label) => sum + accuracy.get(label), 0) / tasks[0].classes.length);
+  say(`That was the tour. Of ${tasks[0].classes.join(" and ")}, learned first, it still gets ${first(learner)} right, the ordinary network ${first(sgd)}. Now draw a digit.`);
 }
 
 // fetch() of a data: address is forbidden to this page.
