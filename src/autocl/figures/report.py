@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 import autocl
 from autocl.errors import InputError
-from autocl.evaluation.emergence import Emergence
+from autocl.evaluation.emergence import Emergence, EmergenceLine
 from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import Result, read_results
@@ -18,7 +17,7 @@ from autocl.evaluation.statistics import summarise
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
 from autocl.figures.emergence import plot_emergence
 from autocl.figures.matrix import CROWDED
-from autocl.figures.pictures import LINES, REPORT, draw, inline, place
+from autocl.figures.pictures import LINES, REPORT, WeightsLine, draw, inline, place
 from autocl.figures.style import SEQUENTIAL
 from autocl.files import write_text
 from autocl.matrix import TransferMatrix
@@ -65,11 +64,11 @@ def write_report(folder: str | Path) -> Path:
         for name, protocol in PROTOCOLS.items()
         if (results := read_results(folder, name))
     ]
-    if runs := read_lines(folder / "emergence.jsonl"):
+    if runs := read_lines(folder / "emergence.jsonl", EmergenceLine):
         sections.append(
             ("Emergence of forgetting in meta-training (Figure 2)", "emergence", _emergence(runs))
         )
-    if learners := read_lines(folder / LINES):
+    if learners := read_lines(folder / LINES, WeightsLine):
         title = "Learners at work on Split-MNIST (Figures 3–5)"
         sections.append((title, "weights", "".join(_learner(about, folder) for about in learners)))
     if not sections:
@@ -155,10 +154,10 @@ def _heat_cell(value: float | None, *, crowded: bool) -> str:
     return f'<td style="background:{colour};color:{ink}" title="{100 * value:.1f} %">{text}</td>'
 
 
-def _emergence(runs: Sequence[dict[str, Any]]) -> str:
+def _emergence(runs: Sequence[EmergenceLine]) -> str:
     figures = []
-    for values in runs:
-        found = Emergence.from_dict(values)
+    for line in runs:
+        found = Emergence.from_line(line)
         picture = draw(plot_emergence, found, size=(6.4, 3.6))
         kind = {True: "with", False: "without", None: "unknown whether with"}[found.acl]
         learned = "; ".join(
@@ -183,22 +182,21 @@ CAPTIONS = {
 }
 
 
-def _learner(about: dict[str, Any], folder: Path) -> str:
+def _learner(about: WeightsLine, folder: Path) -> str:
     """The numbers of one learner, and its pictures where `autocl bench weights` drew them."""
     gap, speed = summarise(about["stability_gap"]), summarise(about["learning_acceleration"])
-    drawn = [p for p in place(folder, about["entry"]).glob("*.*") if p.suffix in (".png", ".gif")]
-    order = list(CAPTIONS)
-    figures = []
-    for picture in sorted(drawn, key=lambda p: (order.index(p.stem.split("-")[0]), p.stem)):
-        caption = CAPTIONS[picture.stem.split("-")[0]]
-        source = inline(picture.read_bytes(), picture.suffix[1:])
-        figures.append(
-            f'<figure><img src="{source}" alt="{escape(caption)}">'
-            f"<figcaption>{escape(caption)}</figcaption></figure>"
-        )
+    where, figures = place(folder, about["entry"]), []
+    for name, caption in CAPTIONS.items():
+        drawn = [*where.glob(f"{name}*.png"), *where.glob(f"{name}*.gif")] if where.is_dir() else []
+        for picture in sorted(drawn):
+            source = inline(picture.read_bytes(), picture.suffix[1:])
+            figures.append(
+                f'<figure><img src="{source}" alt="{escape(caption)}">'
+                f"<figcaption>{escape(caption)}</figcaption></figure>"
+            )
     return (
         f"<h3>{escape(about['entry'])}</h3><p>Stability gap {gap.mean:.1f} ± {gap.std:.1f} points; "
-        f"learning acceleration after {int(about['few_demos'])} demos {speed.mean:+.1f} ± {speed.std:.1f} "
+        f"learning acceleration after {about['few_demos']} demos {speed.mean:+.1f} ± {speed.std:.1f} "
         f"points.</p>"
         f"<div class=grid>{''.join(figures)}</div>"
     )

@@ -17,10 +17,10 @@ from autocl.baselines.embedding import Embedding, measuring
 from autocl.data.cache import cache_folder
 from autocl.data.catalog import describe
 from autocl.data.features import Encoder, compute_features
-from autocl.data.featureset import FeatureSet
+from autocl.data.folder import PictureList, list_folder, list_set
+from autocl.data.imageset import FeatureSet
 from autocl.data.loading import load
 from autocl.data.locate import search_folders
-from autocl.data.picture_list import PictureList, list_folder, list_set
 from autocl.data.preprocess import resize, standardise_each, standardise_set, unit_range
 from autocl.encoders.backbones import Backbone
 from autocl.errors import DataError
