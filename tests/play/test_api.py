@@ -172,6 +172,7 @@ def bomb(width: int, height: int) -> bytes:
         (png(0)[:60], 422, "damaged"),
         (b"", 422, "not an image"),
     ],
+    ids=["text", "100 megapixels", "cut short", "empty"],
 )
 def test_bad_pictures_are_refused_and_nothing_is_learned(client, what, status, message):
     session = start(client)

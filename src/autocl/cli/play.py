@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import say
+from autocl.cli.terminal import Left, say
 from autocl.errors import InputError
 
 

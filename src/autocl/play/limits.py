@@ -25,7 +25,7 @@ class Limits:
     """Of one session."""
     state_bytes: int = 64 << 20
     """Of one session's newest state."""
-    history_bytes: int = 32 << 20
+    history_bytes: int = 64 << 20
     """Of the earlier states that one session keeps for going back; the oldest go first."""
     body_bytes: int = 32 << 20
     """Of one request."""

@@ -51,7 +51,7 @@ class Sessions:
         self._swept = clock()
         if store is not None:
             store.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(store / ".lock")
+            self._lock = FileLock(store / ".lock", thread_local=False)
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
