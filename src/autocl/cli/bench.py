@@ -49,8 +49,8 @@ def bench(
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
-    or autocl changed. Two figures are no tables: emergence (from --run) and weights. "report" draws all that
-    was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
+    or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
 
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
