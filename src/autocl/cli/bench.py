@@ -9,8 +9,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from autocl import zoo
 from autocl.baselines.base import Diet
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import say
+from autocl.cli.terminal import Left, say
 from autocl.data.fixed import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching

@@ -10,8 +10,8 @@ import torch
 
 from autocl.baselines.base import Method, get_method
 from autocl.baselines.incontext import InContext
+from autocl.data.fixed import split_stream
 from autocl.data.loading import load
-from autocl.data.split import split_stream
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError

@@ -10,9 +10,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
-from autocl.encoders.backbones.missing import needs
-from autocl.encoders.backbones.preprocess import Preprocess
+from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
 from autocl.errors import FileError
 
 IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
