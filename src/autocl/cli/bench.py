@@ -13,12 +13,14 @@ from autocl.cli.terminal import Left, say
 from autocl.data.fixed import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
+from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import put_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.names import resolve
 
@@ -100,6 +102,8 @@ def bench(
             results = [r for e in entries for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+            for missing in uncovered(protocol, read_results(out, protocol.name)):
+                tell(f"the paper's row {missing}")
     if table in ("emergence", "all"):
         put_lines(out / "emergence.jsonl", [read_emergence(f).to_dict() for f in run], key=("name",))
     if table in ("weights", "all"):

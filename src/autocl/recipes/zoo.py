@@ -34,7 +34,7 @@ def _noacl(recipe: Recipe) -> Recipe:
     )
 
 
-def _linear(recipe: Recipe) -> Recipe:
+def as_in_the_paper(recipe: Recipe) -> Recipe:
     """The paper's architecture, without our read-out."""
     assert isinstance(recipe.learner, LearnerConfig)
     learner = replace(recipe.learner, readout="linear", readout_keys=128)
@@ -103,7 +103,7 @@ def split_class() -> Recipe:
     return replace(
         base,
         name="split-class",
-        stages=(_linear(base),),
+        stages=(as_in_the_paper(base),),
         finetune=True,
         optimiser=_second(base.optimiser),
         validation=Validation(every=200, batches=8),
@@ -114,7 +114,7 @@ def split_class() -> Recipe:
 def split_class_linear() -> Recipe:
     """split-class without our read-out: the paper's architecture."""
     base = split_class()
-    return replace(_linear(base), name="split-class-linear")
+    return replace(as_in_the_paper(base), name="split-class-linear")
 
 
 def split_domain() -> Recipe:
@@ -124,7 +124,7 @@ def split_domain() -> Recipe:
         base,
         name="split-domain",
         streams=replace(FIVE_TASKS, tasks=10, min_tasks=3),
-        stages=(_linear(base),),
+        stages=(as_in_the_paper(base),),
         finetune=True,
         optimiser=_second(base.optimiser),
         validation=Validation(every=200, batches=10),
@@ -134,7 +134,7 @@ def split_domain() -> Recipe:
 
 def split_domain_linear() -> Recipe:
     """split-domain without our read-out, in one stage of five tasks: the paper's architecture."""
-    return replace(_linear(fast_split_domain()), name="split-domain-linear")
+    return replace(as_in_the_paper(fast_split_domain()), name="split-domain-linear")
 
 
 def everyday() -> Recipe:
