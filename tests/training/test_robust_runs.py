@@ -163,7 +163,7 @@ def test_a_torn_last_line_is_skipped_and_another_one_is_named(tmp_path: Path) ->
     log.write_text('{"step": 0, "loss": 1.0}\n{"step": 1, "lo')
     assert read_log(log) == [{"step": 0, "loss": 1.0}]
     log.write_text('{"step": 0, "lo\n{"step": 1, "loss": 1.0}\n')
-    with pytest.raises(FileError, match="line 1 is damaged"):
+    with pytest.raises(FileError, match="line 1: damaged"):
         read_log(log)
     log.write_text("[1, 2]\n")
     with pytest.raises(FileError, match="line 1 is no entry of a log"):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import Positional, arg
 
-from autocl.cli.parsing import Left, run
+from autocl.cli.terminal import Left, run
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training.dry_run import dry_run

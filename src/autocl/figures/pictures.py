@@ -7,12 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import Any, TypedDict
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.data.split import split_stream
+from autocl.data.fixed import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.lines import put_lines, read_lines
@@ -39,6 +40,16 @@ FLAT = (6.8, 2.5)
 LINES, REPORT = "weights.jsonl", "report"
 
 
+class WeightsLine(TypedDict):
+    """One learner's line of RESULTS/weights.jsonl: percentages, one for each run."""
+
+    entry: str
+    identity: dict[str, Any]
+    few_demos: int
+    stability_gap: list[float]
+    learning_acceleration: list[float]
+
+
 def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **options: object) -> bytes:
     """A plot as PNG, in a figure that nobody has to close."""
     figure = Figure(figsize=size, layout="constrained")
@@ -55,7 +66,7 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
 def place(folder: Path, name: str) -> Path:
     """Where the pictures of an entry lie in a folder of results."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
-    return folder / REPORT / (safe or "entry")
+    return folder / REPORT / (safe[:100] or "entry")
 
 
 def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
@@ -77,7 +88,7 @@ def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = 
         "data": [s.hash[:16] for s in sets],
         "scenario": scenario,
     }
-    known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES)}
+    known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES, WeightsLine)}
     if known.get(entry.name) == identity and (where / "stream.png").is_file():
         return where
     say(f"weights: drawing {entry.name}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.evaluation.emergence import Emergence
+from autocl.evaluation.emergence import Emergence, EmergenceLine
 from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
@@ -17,7 +17,7 @@ from autocl.evaluation.statistics import Status, Summary, summarise
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
 from autocl.figures.emergence import plot_emergence
 from autocl.figures.page import heat, inline, write_page
-from autocl.figures.pictures import LINES, REPORT, draw, place
+from autocl.figures.pictures import LINES, REPORT, WeightsLine, draw, place
 from autocl.recipes import meta_baselines
 
 STATUS = HEADINGS.index("status")
@@ -39,8 +39,8 @@ def write_report(folder: str | Path) -> Path:
         for name, protocol in PROTOCOLS.items()
         if (results := read_results(folder, name))
     ]
-    runs = [_emergence(values) for values in read_lines(folder / "emergence.jsonl")]
-    learners = [_learner(about, folder) for about in read_lines(folder / LINES)]
+    runs = [_emergence(line) for line in read_lines(folder / "emergence.jsonl", EmergenceLine)]
+    learners = [_learner(about, folder) for about in read_lines(folder / LINES, WeightsLine)]
     if not (made or runs or learners):
         raise InputError(
             f"{folder} holds no results to report: run `autocl bench TABLE --out {folder}` first"
@@ -124,8 +124,8 @@ def _metrics(result: Result) -> str:
     return "; ".join(f"{name} {mean:.1f} ± {std:.1f}" for name, (mean, std) in result.metrics.items())
 
 
-def _emergence(values: dict[str, Any]) -> dict[str, Any]:
-    found = Emergence.from_dict(values)
+def _emergence(line: EmergenceLine) -> dict[str, Any]:
+    found = Emergence.from_line(line)
     kind = {True: "with", False: "without", None: "unknown whether with"}[found.acl]
     learned = "; ".join(
         f"{name} meta-learned " + ("not yet" if at is None else f"at step {at:,.0f}")
@@ -145,15 +145,18 @@ CAPTIONS = {
 }
 
 
-def _learner(about: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _learner(about: WeightsLine, folder: Path) -> dict[str, Any]:
     """The numbers of one learner, and its pictures where `autocl bench weights` drew them."""
-    drawn = [p for p in place(folder, about["entry"]).glob("*.*") if p.suffix in (".png", ".gif")]
-    order = list(CAPTIONS)
-    drawn.sort(key=lambda p: (order.index(p.stem.split("-")[0]), p.stem))
+    where = place(folder, about["entry"])
+    drawn = [
+        (picture, caption)
+        for name, caption in CAPTIONS.items()
+        for picture in sorted([*where.glob(f"{name}*.png"), *where.glob(f"{name}*.gif")])
+    ]
     return {
         "name": about["entry"],
         "gap": summarise(about["stability_gap"]),
         "speed": summarise(about["learning_acceleration"]),
-        "few": int(about["few_demos"]),
-        "pictures": [(inline(p.read_bytes(), p.suffix[1:]), CAPTIONS[p.stem.split("-")[0]]) for p in drawn],
+        "few": about["few_demos"],
+        "pictures": [(inline(p.read_bytes(), p.suffix[1:]), caption) for p, caption in drawn],
     }

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from autocl.data.fixed import Stage, chain_stream
+from autocl.data.fixed import Stage, chain_stream, split_stream
 from autocl.data.loading import load
-from autocl.data.split import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError

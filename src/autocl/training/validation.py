@@ -3,8 +3,8 @@
 import torch
 
 from autocl.data import load
+from autocl.data.fixed import split_stream
 from autocl.data.sampler import StreamSampler
-from autocl.data.split import split_stream
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig, acl_objective

@@ -1,8 +1,7 @@
 """Tables 1 and 2 and the appendix's diverse domains: 5-way tasks of several image sets in turn."""
 
-from autocl.data.fixed import chain_stream
+from autocl.data.fixed import chain_stream, half
 from autocl.data.sampler import StreamSampler
-from autocl.data.split import half
 from autocl.data.stream import Stream
 from autocl.data.stream_config import StreamConfig
 from autocl.evaluation.protocol import (

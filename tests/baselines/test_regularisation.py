@@ -5,8 +5,8 @@ import torch
 from textbook_mlp import example_gradients, reference_logits
 
 from autocl.baselines import StreamInfo, get_method
-from autocl.baselines.examples import gather, share_of
-from autocl.baselines.penalties import SI, QuadraticPenalty
+from autocl.baselines.base import gather, share_of
+from autocl.baselines.regularisation import SI, QuadraticPenalty
 from autocl.data.stream import side_by_side
 from autocl.errors import InputError
 
