@@ -4,16 +4,15 @@ python -m tools.ship RUN NAME      copy a run's best learner into the zoo and wr
 python -m tools.ship               write all cards anew, from results/
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from tools.record import RecipeRecord, Record
 from tools.training_command import command_of
 
 from autocl import zoo
 from autocl.config import to_dict
-from autocl.errors import FileError
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
@@ -24,9 +23,10 @@ from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
 from autocl.recipes import RECIPES
 from autocl.training import checkpoint
-from autocl.training.folder import DATA
+from autocl.training.folder import DATA, DataLine
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, provenance, read_recipe
+from autocl.typed_json import read_json
 
 ZOO = Path(zoo.__file__).parent
 PURPOSE = {
@@ -97,7 +97,7 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
         "best_score": progress.best_score,
         "seconds": progress.seconds,
         "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
-        "data": json.loads((run / DATA).read_text(encoding="utf-8")),
+        "data": read_json(run / DATA, list[DataLine]),
     }
     with learner_file(run) as best:
         _, made = read_tensors(best, kind="learner")
@@ -109,7 +109,7 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
 
 def record_check(name: str, *, folder: Path = ZOO) -> None:
     """Put into NAME.json what the learner reaches in the quick look of its table, unless it is there."""
-    record = _record(folder / f"{name}.json")
+    record = read_json(folder / f"{name}.json", dict[str, Any])
     known = record.get("check") or {}
     if name in CHECKS and (known.get("of"), known.get("table")) != (record["fingerprint"], CHECKS[name]):
         entry = open_learner(folder / f"{name}.safetensors")
@@ -119,7 +119,7 @@ def record_check(name: str, *, folder: Path = ZOO) -> None:
 
 def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
     """Write NAME.md from NAME.json and from all results of this very learner."""
-    record = _record(folder / f"{name}.json")
+    record = read_json(folder / f"{name}.json", Record)
     learner = Learner.from_pretrained(folder / f"{name}.safetensors")
     c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
     recipe = record["recipe"]
@@ -208,7 +208,7 @@ def _progress(stage: Path) -> dict[str, Any]:
     }
 
 
-def _licence(record: dict[str, Any]) -> str:
+def _licence(record: Record) -> str:
     """What may be done with the weights, as far as that can be said."""
     recipes = [record["recipe"], *record["recipe"]["stages"]]
     restricted = sorted({s["name"] for recipe in recipes for s in recipe["sources"]} & RESEARCH_ONLY)
@@ -229,7 +229,7 @@ def _start(recipe: Recipe) -> dict[str, str] | None:
         return {"recipe": meta.get("recipe", ""), "fingerprint": Learner.from_pretrained(file).fingerprint()}
 
 
-def _from(record: dict[str, Any]) -> str:
+def _from(record: Record) -> str:
     stages = "".join(
         f"\nBefore it: recipe `{stage['recipe']}`, {stage['steps_done']} steps, "
         f"{stage['seconds'] / 60:.0f} minutes; best at step {stage['best_step']}."
@@ -249,13 +249,13 @@ def _where(init_from: str) -> str:
     return f" (`{init_from}`)" if init_from in zoo.names() else ", which does not ship"
 
 
-def _rule(record: dict[str, Any]) -> str:
+def _rule(record: Record) -> str:
     # Learners shipped before this was recorded were chosen as their recipe says.
     rule = record.get("rule", record["recipe"]["validation"]["rule"])
     return "" if rule == "average" else ", each task asked right after it was learned"
 
 
-def _again(name: str, recipe: dict[str, Any]) -> str:
+def _again(name: str, recipe: RecipeRecord) -> str:
     private = recipe["init_from"] and recipe["init_from"] not in zoo.names()
     command = "" if private else command_of(recipe)
     if command:
@@ -264,14 +264,14 @@ def _again(name: str, recipe: dict[str, Any]) -> str:
     return f" A learner like it, from nothing:\n\n    autocl train {name}\n" if name in RECIPES else ""
 
 
-def _tuned(record: dict[str, Any]) -> str:
+def _tuned(record: Record) -> str:
     if not (tuning := record.get("tuning")):
         return ""
     chosen = ", ".join(f"{name} {value}" for name, value in tuning["chosen"].items())
     return f"\nThen `python -m tools.tune_oml` chose {chosen} on {tuning['tuned_on']}."
 
 
-def _design(name: str, record: dict[str, Any]) -> str:
+def _design(name: str, record: Record) -> str:
     """What was looked at beside the validation that chose the checkpoint."""
     if record["recipe"]["learner"]["readout"] not in ("ridge", "kernel"):
         return _tuned(record)
@@ -281,14 +281,6 @@ def _design(name: str, record: dict[str, Any]) -> str:
     )
 
 
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: no record of how this learner was made ({error})") from error
-    return record
-
-
 def main(args: list[str]) -> None:
     """Ship RUN as NAME, or write all cards anew."""
     if len(args) == 2:
@@ -296,7 +288,7 @@ def main(args: list[str]) -> None:
     elif args:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
-        if "recipe" in _record(ZOO / f"{name}.json"):  # else a tool of its own made it
+        if "recipe" in read_json(ZOO / f"{name}.json", dict[str, Any]):  # else a tool of its own made it
             record_check(name)
             print(write_card(name))
 

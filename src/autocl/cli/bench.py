@@ -10,6 +10,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from autocl import zoo
 from autocl.baselines.base import Diet
 from autocl.cli.terminal import Left, say
+from autocl.cli.world import world
 from autocl.data.fixed import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
@@ -22,10 +23,12 @@ from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, rich_table
+from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
+from autocl.evaluation.world.sets import Split
 from autocl.names import resolve
 
 FIGURES = ("emergence", "weights", "report")
-NAMES = ", ".join((*PROTOCOLS, *FIGURES, "all"))
+NAMES = ", ".join((*PROTOCOLS, "world", *FIGURES, "all"))
 WIDE = 120
 """Columns of a terminal that has room for what each number cost."""
 
@@ -45,6 +48,8 @@ def bench(
     diet: Left[Diet] = None,
     embedding: Left[str] = None,
     row: Left[str] = None,
+    split: Split = "test",
+    again: bool = False,
     out: Left[Path] = None,
 ) -> None:
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
@@ -63,24 +68,36 @@ def bench(
         forward: ask about tasks still to come, too.
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
-        embedding: the learner whose encoder --method uses; default: the first --learner.
+        embedding: the learner whose encoder --method uses; default: the first --learner. world: whose
+            features a learner of vectors is shown, a backbone or a learner.
         row: the paper's row to compare with; default: the one that says of itself what the learner's file
             says, field by field.
+        split: world: "test" reports, "validation" is there to choose by.
+        again: world: measure learners anew, after a change of code that left their weights alone.
         out: folder of results; default: results, or results-quick with --quick.
 
     Examples:
         autocl bench split-mnist --learner split-class
         autocl bench split-mnist --method ewc --method adam
+        autocl bench world --learner everyday --learner photos
         autocl bench all --quick
     """
     out = Path("results-quick" if quick else "results") if out is None else out
     options = Options(runs=runs, queries=queries, demos=demos, forward=forward, quick=quick)
-    table = resolve(table, (*PROTOCOLS, *FIGURES, "all"), "table")
+    table = resolve(table, (*PROTOCOLS, "world", *FIGURES, "all"), "table")
     if table == "emergence" and not run:
         raise InputError("emergence is drawn from the log of a training run: give --run FOLDER")
     console = Console()
     if table == "report":
         _report(out, console)
+        return
+
+    def tell(text: str) -> None:
+        say(text, style="dim", console=console)
+
+    if table == "world":
+        draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
+        world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
         return
     shipped = () if learner or method or table == "emergence" else zoo.names()
     names = learner or tuple(name for name in shipped if not zoo.load(name).any_length)
@@ -92,9 +109,6 @@ def bench(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
         )
-
-    def tell(text: str) -> None:
-        say(text, style="dim", console=console)
 
     for protocol in PROTOCOLS.values():
         if table in (protocol.name, "all"):

@@ -6,8 +6,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from autocl import zoo as shipped
-from autocl.cli.parsing import run
-from autocl.cli.terminal import say, tabulate
+from autocl.cli.terminal import run, say, tabulate
 from autocl.errors import AutoclError, InputError
 
 Name = Annotated[Positional[str | None], arg(metavar="[NAME]", help_behavior_hint="")]

@@ -14,11 +14,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,18 @@ from autocl.data.folder import PictureList, list_folder, list_set
 from autocl.data.imageset import FeatureSet, Floats, ImageSet
 from autocl.errors import FileError, InputError
 from autocl.files import write_json
+from autocl.typed_json import parse_json, read_json
 
 log = logging.getLogger(__name__)
 
 Precision = Literal["float16", "float32"]
+
+
+class ChunkLine(TypedDict):
+    """A finished chunk."""
+
+    chunk: int
+    sha256: str
 
 
 class FeatureStore:
@@ -105,7 +113,7 @@ class FeatureStore:
 
     def _is_ours(self) -> bool:
         try:
-            meta = json.loads((self.folder / "meta.json").read_text())
+            meta = read_json(self.folder / "meta.json", dict[str, Any])
             rows = self.rows()
         except (OSError, ValueError, EOFError):
             return False
@@ -113,17 +121,14 @@ class FeatureStore:
 
     def _sums(self) -> dict[int, str]:
         """Check sum of each chunk that was finished; the last line about a chunk counts."""
-        try:
-            lines = (self.folder / "chunks.jsonl").read_text(errors="replace").splitlines()
-        except FileNotFoundError:
+        path = self.folder / "chunks.jsonl"
+        if not path.is_file():
             return {}
         sums = {}
-        for line in lines:
-            try:
-                entry = json.loads(line)
-                sums[int(entry["chunk"])] = str(entry["sha256"])
-            except (ValueError, KeyError, TypeError):
-                continue
+        for line in path.read_text(errors="replace").splitlines():
+            with suppress(FileError):  # a line that a kill has cut: its chunk is computed again
+                entry = parse_json(line, ChunkLine, where=str(path))
+                sums[entry["chunk"]] = entry["sha256"]
         return sums
 
 

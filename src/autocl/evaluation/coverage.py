@@ -42,7 +42,9 @@ def coverage(protocol: Protocol, results: Iterable[Result]) -> Iterator[Covered]
     made = lines(protocol, results)
     for cell in protocol.cells:
         for row in (r for r in protocol.published if cell in r.cells):
-            beside = [m for m in made if m.cell == cell and m.row is row and m.ours is not None]
+            beside: list[Line | None] = [
+                m for m in made if m.cell == cell and m.row is row and m.ours is not None
+            ]
             for line in beside or [None]:
                 yield Covered(table=protocol.name, cell=cell, row=row, line=line)
 

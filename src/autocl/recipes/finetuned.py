@@ -11,6 +11,7 @@ from autocl.recipes.zoo import as_in_the_paper
 from autocl.training.recipe import Optimiser, Recipe, Validation
 
 FIVE_SHOTS = replace(FIVE_TASKS, shots=5, min_shots=None, pool_images=10)
+FIFTEEN_SHOTS = replace(FIVE_TASKS, min_shots=None, pool_classes=20)
 RATE = Optimiser(lr=1e-3, schedule="cosine", warmup=20, clip=1.0)
 
 
@@ -35,7 +36,7 @@ def finetuned_omniglot() -> Recipe:
         init_from="two-task",
         finetune=True,
         learner=replace(base.learner, channels=3),
-        streams=replace(FIVE_TASKS, min_shots=None, pool_classes=20),
+        streams=FIFTEEN_SHOTS,
         optimiser=RATE,
         validation=Validation(every=100, batches=8),
         steps=300,
@@ -50,7 +51,7 @@ def finetuned_both() -> Recipe:
         base,
         name="finetuned-both",
         sources=(HANDWRITTEN, MINI_JITTERED),
-        streams=replace(base.streams, order="mixture", pool_classes=15),
+        streams=replace(FIFTEEN_SHOTS, order="mixture", pool_classes=15),
     )
 
 
