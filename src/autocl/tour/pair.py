@@ -15,7 +15,7 @@ from autocl.figures.page import percent
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
-from autocl.training.validation import validate_streams
+from autocl.training.trainer import validate_streams
 
 RECIPE = "quick"
 PAIR = {"asked about both tasks": "two-task", "asked about the newest": "two-task-noacl"}
