@@ -20,10 +20,9 @@ from autocl.errors import FileError, TrainingError
 from autocl.learner import Learner
 from autocl.recipes import get_recipe
 from autocl.training import checkpoint, folder, trainer
-from autocl.training.interrupt import InterruptedRunError
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation, read_recipe
-from autocl.training.run import Run
+from autocl.training.run import InterruptedRunError, Run
 from autocl.training.trainer import train
 
 LINEAR = replace(LEARNER, readout="linear")

@@ -32,7 +32,7 @@ COMMANDS = {
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
     "train": Command("train:train", "meta-train a learner from a recipe; resume, scale out", "parse"),
     "bench": Command("bench:bench", "every table and figure of the paper, its numbers beside ours"),
-    "zoo": Command("zoo:zoo", "the learners that ship with the package, and their model cards"),
+    "zoo": Command("zoo:zoo", "the learners that ship, their model cards; verify measures again", "parse"),
     "features": Command("features:features", "what a frozen network makes of your images, computed once"),
     "data": Command("data:data", "list, get, check and show image sets"),
 }
