@@ -14,8 +14,8 @@ import numpy as np
 
 from autocl.errors import InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.encoded import Encoded
-from autocl.estimator.hooks import NoticingNovelty
+from autocl.estimator.exact import NoticingNovelty
+from autocl.estimator.inputs import Encoded
 from autocl.estimator.state import Memory
 from autocl.play.limits import Limits, RefusedError, clean_label
 
