@@ -27,7 +27,7 @@ $(DEV): $(TORCH) pyproject.toml
 	@touch $@ $(RUNTIME)
 
 demo: $(RUNTIME)
-	$(BIN)/autocl demo
+	$(BIN)/autocl tour
 
 test: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"

@@ -37,9 +37,9 @@ MAY_IMPORT = {
     "evaluation": {*PASSAGE, "baselines"},
     "estimator": PASSAGE,
     "figures": USES,
-    "demo": {*USES, "figures"},
+    "tour": {*USES, "figures"},
     "play": {*USES, "figures"},
-    "cli": {*USES, "figures", "demo", "play"},
+    "cli": {*USES, "figures", "tour", "play"},
     "__main__": {"cli"},
 }
 """For each room of src/autocl, the rooms below it."""

@@ -146,7 +146,7 @@ def test_a_classifier_has_as_many_classes_as_come() -> None:
 
 
 def test_the_demo_takes_a_meta_learned_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["demo", "--learner", "prototypes", "--runs", "1", "--shots", "2", "--out", str(tmp_path)])
+    main(["tour", "--learner", "prototypes", "--runs", "1", "--shots", "2", "--out", str(tmp_path)])
     assert "prototypes" in (tmp_path / "index.html").read_text()
 
 

@@ -1,4 +1,4 @@
-"""A stream taken boundary by boundary: the one loop behind evaluation, validation, demo and weight films.
+"""A stream taken boundary by boundary: the one loop behind evaluation, validation, tour and weight films.
 
 Shape legend: B = streams (runs) side by side, M = tasks, Q = queries of a task, P = moments of a passage.
 """

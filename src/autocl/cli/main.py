@@ -25,7 +25,7 @@ class Command:
 
 
 COMMANDS = {
-    "demo": Command("demo:demo", "classes learned two at a time, beside simple rivals; makes a page"),
+    "tour": Command("tour:tour", "classes learned two at a time, beside simple rivals; makes a page"),
     "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
     "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),

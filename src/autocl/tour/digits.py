@@ -9,14 +9,14 @@ from rich.console import Console
 
 from autocl import __version__, zoo
 from autocl.baselines.incontext import InContext
-from autocl.demo import page
-from autocl.demo.contest import Standing, contestants, digit_streams, play, scenario_for
-from autocl.demo.mistakes import mistakes
-from autocl.demo.table import watch
 from autocl.errors import InputError
 from autocl.evaluation.weights import record_film
 from autocl.learner import Learner
 from autocl.learner.find import learner_file, title_of
+from autocl.tour import page
+from autocl.tour.contest import Standing, contestants, digit_streams, play, scenario_for
+from autocl.tour.mistakes import mistakes
+from autocl.tour.table import watch
 
 WANTED = ("split-class", "everyday")
 
@@ -29,7 +29,7 @@ def open_learners(chosen: Sequence[str], console: Console) -> dict[str, Learner]
         if not chosen:
             raise InputError(
                 "no learner ships with this checkout yet: meta-train one (autocl train quick) and pass its "
-                "file, autocl demo --learner runs/…/best.safetensors"
+                "file, autocl tour --learner runs/…/best.safetensors"
             )
         if missing := [name for name in WANTED if name not in chosen]:
             console.print(f"not shipped: {', '.join(missing)}; going with {', '.join(chosen)}")

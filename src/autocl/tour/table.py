@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from autocl.demo.contest import Contestant, Standing
+from autocl.tour.contest import Contestant, Standing
 
 
 def watch(

@@ -10,13 +10,13 @@ import matplotlib
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.demo.contest import Standing
-from autocl.demo.mistakes import Mistake
-from autocl.demo.table import percent
 from autocl.evaluation.weights import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.style import COLOURS, SEQUENTIAL, quiet
 from autocl.files import write_atomic
+from autocl.tour.contest import Standing
+from autocl.tour.mistakes import Mistake
+from autocl.tour.table import percent
 
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 MOST_MISTAKES = 48

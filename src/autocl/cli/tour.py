@@ -1,4 +1,4 @@
-"""`autocl demo`: the contest on the terminal, and as a page."""
+"""`autocl tour`: the contest on the terminal, and as a page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,17 +7,17 @@ from rich.console import Console
 from tyro.conf import arg
 
 from autocl.cli.terminal import say
-from autocl.demo import live, page
-from autocl.demo.digits import digits, open_learners
+from autocl.tour import live, page
+from autocl.tour.digits import digits, open_learners
 
 
-def demo(
+def tour(
     *,
     train: bool = False,
     learner: Annotated[tuple[str, ...], arg(metavar="NAME …", help_behavior_hint="")] = (),
     shots: int = 15,
     runs: int = 5,
-    out: Path = Path("demo"),
+    out: Path = Path("tour"),
 ) -> None:
     """Learn ten handwritten digits two at a time, beside simple rivals; write OUT/index.html.
 
@@ -31,10 +31,10 @@ def demo(
         out: folder of the page.
 
     Examples:
-        autocl demo
-        autocl demo --shots 5
-        autocl demo --learner runs/mine/best.safetensors --out /tmp/mine
-        autocl demo --train                              forgetting appears and disappears; some minutes
+        autocl tour
+        autocl tour --shots 5
+        autocl tour --learner runs/mine/best.safetensors --out /tmp/mine
+        autocl tour --train                              forgetting appears and disappears; some minutes
     """
     console = Console()
     sections = live.show(console, out) if train else []

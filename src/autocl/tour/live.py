@@ -1,4 +1,4 @@
-"""`autocl demo --train`: meta-train the `quick` learner twice, and see what the backward terms are for."""
+"""`autocl tour --train`: meta-train the `quick` learner twice, and see what the backward terms are for."""
 
 from dataclasses import replace
 from itertools import count
@@ -10,10 +10,10 @@ from rich.table import Table
 
 from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
-from autocl.demo.table import percent
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
+from autocl.tour.table import percent
 from autocl.training.recipe import Recipe
 from autocl.training.trainer import train
 from autocl.training.validation import validate_streams

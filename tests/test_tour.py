@@ -12,10 +12,10 @@ from rich.console import Console
 from autocl import zoo
 from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
-from autocl.demo import contest, digits, live
-from autocl.demo.mistakes import mistakes
 from autocl.passage import run_streams
 from autocl.recipes import get_recipe
+from autocl.tour import contest, digits, live
+from autocl.tour.mistakes import mistakes
 from small_learners import GRAY, small
 
 TEN = replace(GRAY, n_classes=10, height=32, width=32, readout="ridge", readout_keys=16)
@@ -67,7 +67,7 @@ def test_the_command_prints_the_table_and_writes_a_page_that_needs_nothing_else(
     learner_file, tmp_path, capsys
 ):
     run_command(
-        "demo", ["--learner", str(learner_file), "--runs", "1", "--shots", "2", "--out", str(tmp_path / "d")]
+        "tour", ["--learner", str(learner_file), "--runs", "1", "--shots", "2", "--out", str(tmp_path / "d")]
     )
     out = capsys.readouterr().out
     assert "after 8/9: toy" in out
@@ -82,7 +82,7 @@ def test_the_command_prints_the_table_and_writes_a_page_that_needs_nothing_else(
 def test_an_empty_zoo_is_said(monkeypatch):
     monkeypatch.setattr(zoo, "names", list)
     with pytest.raises(Exception, match="no learner ships"):
-        run_command("demo", [])
+        run_command("tour", [])
 
 
 def test_missing_learners_are_named(tmp_path, monkeypatch, capsys):

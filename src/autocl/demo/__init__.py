@@ -1,1 +1,0 @@
-"""`autocl demo`: real digits, five tasks of two classes, learned one after the other before your eyes."""

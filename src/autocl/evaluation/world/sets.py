@@ -1,0 +1,212 @@
+"""The image sets of the world table, and their features by one encoder, each picture encoded once.
+
+Shape legend: n = images, C = channels, H, W = pixels, F = features, K = classes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from autocl.baselines.embedding import Embedding, measuring
+from autocl.data.cache import cache_folder
+from autocl.data.catalog import describe
+from autocl.data.features import Encoder, compute_features
+from autocl.data.featureset import FeatureSet
+from autocl.data.loading import load
+from autocl.data.locate import search_folders
+from autocl.data.picture_list import PictureList, list_folder, list_set
+from autocl.data.preprocess import resize, standardise_each, standardise_set, unit_range
+from autocl.encoders.backbones import Backbone
+from autocl.errors import DataError
+from autocl.learner import Learner
+
+Split = Literal["test", "validation"]
+
+CLASSES, IMAGES = 100, 70
+"""Most classes of a set, and images of a class, that are encoded: enough for 50 classes and for 30 demos with
+40 queries, and minutes for a frozen backbone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldSet:
+    """An image set of the table: one that `load` knows, or a folder of class folders."""
+
+    name: str
+    split: str = ""
+    """Of `load`; empty: a folder."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """For `load`."""
+
+    @property
+    def key(self) -> str:
+        """As in the table."""
+        return f"{self.name}/{self.split}" if self.split else self.name
+
+
+WORLDS: dict[Split, tuple[WorldSet, ...]] = {
+    "test": (
+        # The training parts of these two are larger, and nothing is ever trained on them.
+        WorldSet(name="digits", split="train"),
+        WorldSet(name="svhn", split="train"),
+        WorldSet(name="mnist", split="test"),
+        WorldSet(name="fashion_mnist", split="test"),
+        WorldSet(name="notmnist", split="test"),
+        WorldSet(name="cifar10", split="test"),
+        WorldSet(name="cifar100", split="test"),
+        WorldSet(name="mini_imagenet", split="test"),
+        WorldSet(name="omniglot", split="test"),
+        WorldSet(name="glyphs", split="test", options={"classes": CLASSES, "examples": 40, "seed": 20}),
+        WorldSet(name="cub"),
+        WorldSet(name="cars"),
+    ),
+    "validation": (
+        WorldSet(name="mini_imagenet", split="val"),
+        WorldSet(name="omniglot", split="val"),
+        WorldSet(name="imagenette"),
+        WorldSet(name="pacs"),
+    ),
+}
+"""Nothing is trained on either. Validation may choose things, test only reports."""
+PHOTOGRAPHS = "mini_imagenet"
+"""The set whose mean and deviation folders are standardised by, where a learner asks for those of a set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eyes:
+    """What turns pictures into features: a frozen backbone, or the encoder of a learner."""
+
+    name: str
+    size: int
+    """Pixels a side at which image sets are loaded."""
+    channels: int | None
+    """1 if pictures must be gray; None: as they are."""
+    encoder: Callable[[tuple[float, ...], tuple[float, ...]], Encoder]
+    """For a set with this mean and deviation of each channel."""
+    fingerprint: str
+
+
+def backbone_eyes(backbone: Backbone, size: int = 32) -> Eyes:
+    """Those of a frozen backbone."""
+    return Eyes(
+        name=backbone.name, size=size, channels=None, encoder=lambda mean, std: backbone,
+        fingerprint=backbone.fingerprint[:16],
+    )  # fmt: skip
+
+
+def learner_eyes(learner: Learner, name: str) -> Eyes:
+    """Those of a learner: its encoder, fed as its configuration says."""
+    embedding = Embedding.of(learner)
+    fingerprint, c = embedding.fingerprint(), learner.config
+
+    def encoder(mean: tuple[float, ...], std: tuple[float, ...]) -> Encoder:
+        return _LearnerEncoder(embedding, name, fingerprint, c.height, mean, std)
+
+    return Eyes(
+        name=name, size=c.height, channels=1 if c.channels == 1 else None, encoder=encoder,
+        fingerprint=fingerprint,
+    )  # fmt: skip
+
+
+class _LearnerEncoder:
+    """A learner's encoder in the form that the feature cache asks for."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        name: str,
+        weights: str,
+        size: int,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+    ) -> None:
+        self.embedding, self.name, self.image_size, self.mean, self.std = embedding, name, size, mean, std
+        self.fingerprint = sha256(repr((weights, size, mean, std)).encode()).hexdigest()
+        self.n_features = embedding.n_features
+
+    def __call__(self, images: Sequence[Image.Image], /) -> npt.NDArray[np.float32]:
+        """Pillow images to vectors [n, F]."""
+        size, stored = (self.image_size, self.image_size), len(self.mean)
+        pixels = np.concatenate([resize(np.asarray(image)[None], size, stored) for image in images])
+        x = unit_range(pixels)
+        alone = self.embedding.standardise == "image"
+        x = standardise_each(x) if alone else standardise_set(x, self.mean, self.std)
+        with measuring(self.embedding.encoder):
+            features = self.embedding.encoder(x.expand(-1, self.embedding.channels, -1, -1))
+        found: npt.NDArray[np.float32] = features.cpu().numpy().astype(np.float32)
+        return found
+
+
+def world_features(
+    split: Split, eyes: Eyes, *, say: Callable[[str], None] = lambda _: None
+) -> dict[str, FeatureSet]:
+    """Features of a world's sets by their names in the table, from the cache as far as they are there.
+
+    Args:
+        split: which world.
+        eyes: whose features.
+        say: is told which sets are not on this machine; the table goes without them.
+
+    Example:
+        >>> from autocl.evaluation.world.streams import cells
+        >>> eyes = learner_eyes(find_learner("everyday"), "everyday")                       # doctest: +SKIP
+        >>> for cell, x, y, ends, queries, answers in cells(world_features("test", eyes)):  # doctest: +SKIP
+        ...     print(cell, x.shape)
+    """
+    found = {}
+    for of_world in WORLDS[split]:
+        try:
+            pictures = part_of(_pictures(of_world, eyes), CLASSES, IMAGES)
+        except DataError as error:
+            say(f"without {of_world.key}: {error}")
+            continue
+        info = describe(of_world.name if of_world.split else PHOTOGRAPHS)
+        mean, std = info.mean, info.std
+        if eyes.channels == 1 and len(mean) == 3:
+            one = load(info.name, info.splits[-1], size=eyes.size, channels=1)
+            mean, std = one.mean, one.std
+        encoder = eyes.encoder(mean, std)
+        found[of_world.key] = compute_features(pictures, encoder, workers=1, dtype="float32")
+    return found
+
+
+def part_of(pictures: PictureList, classes: int, images: int) -> PictureList:
+    """At most so many classes, evenly spaced, and the first so many images of each."""
+    starts = pictures.starts
+    kept = np.unique(np.linspace(0, len(starts) - 2, min(classes, len(starts) - 1)).round().astype(int))
+    rows = [np.arange(starts[c], min(starts[c] + images, starts[c + 1])) for c in kept]
+    row = np.concatenate(rows)
+    if len(row) == len(pictures):
+        return pictures
+    ends = np.cumsum([len(r) for r in rows])
+    return replace(
+        pictures,
+        classes=tuple(pictures.classes[c] for c in kept),
+        starts=np.concatenate([[0], ends]).astype(np.int64),
+        order=None if pictures.order is None else pictures.order[row],
+        hash=sha256(pictures.hash.encode() + row.astype("<i8").tobytes()).hexdigest(),
+        read=lambda i, at_least: pictures.read(int(row[i]), at_least),
+    )
+
+
+def folder_of(name: str) -> Path:
+    """The folder of class folders of this name: in a data folder, or in the cache under `folders`."""
+    places = [*(folder / name for folder in search_folders()), cache_folder() / "folders" / name]
+    for place in places:
+        if place.is_dir():
+            return place
+    raise DataError(f"{name} is a folder with one folder of pictures per class; put it at {places[-1]}")
+
+
+def _pictures(of_world: WorldSet, eyes: Eyes) -> PictureList:
+    if not of_world.split:
+        return list_folder(folder_of(of_world.name))
+    images = load(
+        of_world.name, of_world.split, size=eyes.size, channels=eyes.channels, **dict(of_world.options)
+    )
+    return list_set(images)

@@ -1,0 +1,75 @@
+"""Folders of class folders from a git repository of pictures: `python -m tools.class_folders GIT OUT`.
+
+The sets of `autocl bench world` that lie in public repositories (see docs/measure.md) become what the command
+looks for: OUT/CLASS/NAME.jpg, a few pictures of each class, their shorter side at most 256 pixels. Parts are
+taken in the order they are named, so that a class has pictures of "train" only where "test" has too few.
+"""
+
+import argparse
+import io
+import subprocess
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+
+from PIL import Image, ImageOps
+
+from autocl.data.folder import SUFFIXES
+
+
+def chosen(git: Path, parts: list[str], per_class: int, levels: int) -> dict[str, list[str]]:
+    """Paths of each class's pictures inside the repository; a class is the last `levels` folders."""
+    command = [
+        "git",
+        "-C",
+        str(git),
+        "-c",
+        "core.quotepath=off",
+        "ls-tree",
+        "-r",
+        "-z",
+        "--name-only",
+        "HEAD",
+    ]
+    listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
+    found: dict[str, list[str]] = defaultdict(list)
+    for part in parts:
+        for path in sorted(p for p in listed if p.startswith(part)):
+            folders = PurePosixPath(path).parts[:-1]
+            if PurePosixPath(path).suffix.lower() in SUFFIXES:
+                found["-".join(folders[-levels:])].append(path)
+    return {label: paths[:per_class] for label, paths in found.items()}
+
+
+def main() -> None:
+    """Take the pictures out of the repository, class by class."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("git", type=Path, help="a git directory, with or without work tree")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--parts", nargs="+", default=["test/", "train/"], help="folders in the repository")
+    parser.add_argument("--per-class", type=int, default=40)
+    parser.add_argument("--levels", type=int, default=1, help="folders that together name a class")
+    parser.add_argument("--pixels", type=int, default=256)
+    args = parser.parse_args()
+    with subprocess.Popen(
+        ["git", "-C", str(args.git), "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as git:
+        assert git.stdin is not None
+        assert git.stdout is not None
+        for label, paths in chosen(args.git, args.parts, args.per_class, args.levels).items():
+            folder = args.out / label
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in paths:
+                git.stdin.write(f"HEAD:{path}\n".encode())
+                git.stdin.flush()
+                size = int(git.stdout.readline().split()[2])
+                picture = Image.open(io.BytesIO(git.stdout.read(size + 1)))
+                picture.draft("RGB", (args.pixels, args.pixels))
+                shorter = min(picture.size)
+                if shorter > args.pixels:
+                    picture = ImageOps.scale(picture.convert("RGB"), args.pixels / shorter)
+                target = folder / f"{'-'.join(PurePosixPath(path).parts[:1])}-{PurePosixPath(path).stem}.jpg"
+                picture.convert("RGB").save(target, quality=92)
+
+
+if __name__ == "__main__":
+    main()
