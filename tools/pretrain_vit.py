@@ -54,6 +54,7 @@ def save(vit: ViT, out: Path) -> None:
 
 
 def main() -> None:
+    """Train, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int, default=3000)

@@ -90,7 +90,9 @@ class RanPAC(Method):
         if self._weights is None:
             self._weights = solve(self._gram, self._cross, self._penalty)
         rows = rows_for(index, 1)[0]
-        parts = [self._random(self._features.take(images, p)) @ self._weights for p in rows.split(ASK_BATCH)]
+        parts = [
+            self._random(self._features.take(images, p)) @ self._weights for p in torch.split(rows, ASK_BATCH)
+        ]
         return torch.cat(parts)[None].masked_fill(~self._seen, -torch.inf)
 
     def cost(self) -> Cost:

@@ -139,13 +139,11 @@ def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> Featur
     )
 
 
-def _labelled(
-    features: Floats, pictures: PictureList, store: FeatureStore, backbone: Encoder
-) -> FeatureSet:
+def _labelled(features: Floats, pictures: PictureList, store: FeatureStore, backbone: Encoder) -> FeatureSet:
     return FeatureSet(
         name=pictures.name, split=pictures.split, features=features, starts=pictures.starts,
-        classes=pictures.classes, hash=_digest(store.meta["key"]), backbone=backbone.name, order=pictures.order,
-        notes=pictures.notes,
+        classes=pictures.classes, hash=_digest(store.meta["key"]), backbone=backbone.name,
+        order=pictures.order, notes=pictures.notes,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ Parameters carry timm's names (`blocks.0.attn.qkv.weight`, …), so that the fil
 without a table of names. Prompts are arguments of the forward pass: tokens in front of the others (`run`), or
 prefixes of a layer's keys and values.
 
-Shape legend: n = images, C = channels, S = pixels a side, P = patches, T = tokens, D = width, L = prompt length.
+Shape legend: n = images, C = channels, S = pixels a side, P = patches, T = tokens, D = width, L = length of a
+prompt.
 """
 
 from collections.abc import Mapping
@@ -70,12 +71,12 @@ class Attention(nn.Module):
             q = F.linear(h, W[0], b[0])
             k = F.linear(torch.cat([before_k, h], 1), W[1], b[1])
             v = F.linear(torch.cat([before_v, h], 1), W[2], b[2])
-        mixed = F.scaled_dot_product_attention(*(self._split(t) for t in (q, k, v)))
+        mixed = F.scaled_dot_product_attention(self._split(q), self._split(k), self._split(v))
         out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
         return out
 
     def _split(self, t: Tensor) -> Tensor:
-        return t.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return t.view(*t.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class FeedForward(nn.Module):

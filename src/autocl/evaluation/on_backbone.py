@@ -4,10 +4,11 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from autocl import zoo
-from autocl.baselines.base import Diet
+from autocl.baselines.base import Diet, needs_of
 from autocl.baselines.embedding import BackboneEmbedding
 from autocl.baselines.incontext import InContext
 from autocl.data.imageset import ImageSet
@@ -20,7 +21,10 @@ from autocl.evaluation.protocol import SetRef
 EMBEDDED = ("lite0", "lite2")
 """Backbones measured when none is named, where they are installed."""
 
+VIT = "vit:"
 Options = Mapping[str, Any]
+PROMPTS: Mapping[str, Options] = {"l2p": {}, "dualprompt": {}}
+"""Measured, too, where the backbone is a vision transformer of ours."""
 STATISTICS: Mapping[str, Options] = {
     "nearest-mean": {}, "shrunk-lda": {}, "ridge": {"penalty": 0.3}, "ranpac": {}, "knn": {},
 }  # fmt: skip
@@ -59,22 +63,42 @@ def backbone_entries(
             continue
         load_set = cache(_images)
         for entry in opened:
-            if reason := _unfit(entry, embedding):
+            if why := _unfit(entry, embedding):
                 if learners and len(backbones) <= 1:
-                    raise InputError(reason)
+                    raise InputError(why)
                 continue
             entries.append(_behind(entry, embedding, load_set))
-        fed = {} if diet is None else {"diet": diet}
-        for method, options in chosen.items():
-            entries.append(
-                method_entry(
-                    method, load_set=load_set, features_of=embedding.backbone.name, embedding=embedding,
-                    **options, **fed,
-                )  # fmt: skip
-            )
+        how: dict[str, Any] = {} if diet is None else {"diet": diet}
+        how |= {"load_set": load_set, "features_of": title(name)}
+        inside = PROMPTS if everything and name.startswith(VIT) else {}
+        for method, options in {**chosen, **inside}.items():
+            given = _network(method, name) or {"embedding": embedding}
+            entries.append(method_entry(method, **options, **given, **how))
     if not entries:
-        raise InputError("there is no backbone to measure with: pip install autocl[photos], or --backbone NAME")
+        raise InputError(
+            "there is no backbone to measure with: pip install autocl[photos], or --backbone NAME"
+        )
     return entries
+
+
+def title(backbone: str) -> str:
+    """A backbone's name in tables: of a file only its name.
+
+    Example:
+        >>> title("vit:/home/me/small.safetensors"), title("lite2")
+        ('vit:small.safetensors', 'lite2')
+    """
+    source, colon, what = backbone.partition(":")
+    return f"{source}:{Path(what).name}" if source in ("vit", "onnx") and colon else backbone
+
+
+def _network(method: str, backbone: str) -> dict[str, Any]:
+    """The option of a method that works inside a network instead of on its features."""
+    if "vit" not in needs_of(method):
+        return {}
+    if not backbone.startswith(VIT):
+        raise InputError(f"method {method!r} works inside a vision transformer: give --backbone vit:FILE")
+    return {"vit": backbone.removeprefix(VIT)}
 
 
 def _images(ref: SetRef) -> ImageSet:
@@ -106,7 +130,7 @@ def _behind(entry: Entry, embedding: BackboneEmbedding, load_set: Loader) -> Ent
     text = f"{entry.fingerprint} {embedding.fingerprint()}"
     return replace(
         entry,
-        name=f"{entry.name} (features of {embedding.backbone.name})",
+        name=f"{entry.name} (features of {title(embedding.backbone.name)})",
         method=InContext(fitting, embedding),
         fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
         load=load_set,

@@ -165,8 +165,8 @@ class Recipe:
             self.learner.encoder.kind != "identity" or any(a != Augment() for a in self.augments)
         ):
             raise InputError(
-                f"recipe {self.name}: behind backbone {self.backbone!r} a learner reads features, not images: "
-                "its encoder is 'identity', and no source is augmented"
+                f"recipe {self.name}: behind backbone {self.backbone!r} a learner reads features: its "
+                "encoder is 'identity', and no source is augmented"
             )
         weights = self.objective.own_weights
         if weights and len(weights) != len(self.sources):
