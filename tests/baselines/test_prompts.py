@@ -36,7 +36,7 @@ def test_l2p__images__take_the_nearest_prompts_in_front_and_average_their_output
         sequence = torch.cat([*(prompts.prompt[j] for j in order), vit.tokens(image[None])[0]])
         expected = vit.run(sequence[None])[0, :6].mean(0)
         torch.testing.assert_close(found[i], expected)
-        assert float(distances[i]) == pytest.approx(sum(gamma(q, prompts.key[j]) for j in order), abs=1e-5)
+        assert distances[i].item() == pytest.approx(sum(gamma(q, prompts.key[j]) for j in order), abs=1e-5)
 
 
 @pytest.mark.parametrize("task", [None, 1])
@@ -54,7 +54,7 @@ def test_dualprompt__images__general_and_expert_prefixes_at_their_layers(vit: Vi
         prefixes = {0: (g[0, 0][None], g[0, 1][None]), 1: (e[0, 0][None], e[0, 1][None]),
                     2: (e[1, 0][None], e[1, 1][None])}  # fmt: skip
         torch.testing.assert_close(found[i], vit.run(vit.tokens(image[None]), prefixes)[0, 0])
-        assert float(distances[i]) == pytest.approx(gamma(q, prompts.key[t]), abs=1e-5)
+        assert distances[i].item() == pytest.approx(gamma(q, prompts.key[t]), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["l2p", "dualprompt"])

@@ -102,6 +102,8 @@ def bench(
         say(text, style="dim", console=console)
 
     for protocol in PROTOCOLS.values():
+        if table == "all" and protocol.behind_backbone and (learner or method) and not backbone:
+            continue  # they read images
         if table in (protocol.name, "all"):
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
             chosen = entries

@@ -17,6 +17,7 @@ from autocl.encoders.backbones import get_backbone
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation.entry import Entry, Loader, method_entry, open_learner
 from autocl.evaluation.protocol import SetRef
+from autocl.learner import Learner
 
 EMBEDDED = ("lite0", "lite2")
 """Backbones measured when none is named, where they are installed."""
@@ -107,13 +108,18 @@ def _images(ref: SetRef) -> ImageSet:
 
 def _shipped() -> Sequence[Entry]:
     """Learners of the zoo that read vectors."""
-    return [e for e in map(open_learner, zoo.names()) if e.learner.config.encoder.kind == "identity"]
+    return [e for e in map(open_learner, zoo.names()) if _reads_vectors(e.learner)]
+
+
+def _reads_vectors(learner: Learner) -> bool:
+    c = learner.config
+    return bool(c.encoder.kind == "identity" and (c.height, c.width) == (1, 1))
 
 
 def _unfit(entry: Entry, embedding: BackboneEmbedding) -> str:
     """Why a learner cannot stand behind a backbone; empty when it can."""
     learner, backbone = entry.learner, embedding.backbone
-    if learner.config.encoder.kind != "identity":
+    if not _reads_vectors(learner):
         return f"{entry.name} reads images, not features: behind a backbone name a learner of vectors"
     if learner.any_length:
         return ""
