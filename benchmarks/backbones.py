@@ -21,10 +21,10 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from autocl.data.picture_list import PictureList, list_folder
+from autocl.data.folder import PictureList, list_folder
 from autocl.encoders.backbones import get_backbone, lite
+from autocl.encoders.backbones.base import Preprocess
 from autocl.encoders.backbones.efficientnet_lite import SHAPES, EfficientNetLite
-from autocl.encoders.backbones.preprocess import Preprocess
 
 WAYS, SHOTS, EPISODES = 10, 15, 200
 NAMES, SIZES = ("lite0", "lite1", "lite2"), (128, 160, 192, 224)

@@ -88,7 +88,7 @@ def test_dry_run_shows_recipe_size_time_and_memory_and_writes_nothing(
 def test_any_field_can_be_set() -> None:
     options = (
         "--streams.max-tasks 3 --streams.return-chance 0.5 --sources.0.no-rotations "
-        "--objective.own-weights 1 2 3 4 --learner.encoder.kind resnet12 --optimiser.betas 0.8 0.9 "
+        "--objective.own-weights 1 2 3 4 --learner.encoder.kind identity --optimiser.betas 0.8 0.9 "
         "--sources.0.augment.rotate 3 --validation.rule paper --bf16 --carry-state 2"
     )
     recipe = read_order(get_recipe("fast_everyday"), options.split()).recipe
@@ -98,7 +98,7 @@ def test_any_field_can_be_set() -> None:
     assert recipe.sources[0].augment.rotate == 3
     assert recipe.sources[0].augment.scale == get_recipe("fast_everyday").sources[0].augment.scale
     assert recipe.objective.own_weights == (1, 2, 3, 4)
-    assert recipe.learner.encoder.kind == "resnet12"
+    assert recipe.learner.encoder.kind == "identity"
     assert recipe.optimiser.betas == (0.8, 0.9)
     assert recipe.validation.rule == "paper"
     assert recipe.bf16

@@ -44,9 +44,7 @@ def streams(tasks: int, *, first: bool = True, sources: tuple[int, ...] = (), se
         )
         for i in range(tasks)
     )  # fmt: skip
-    return Stream(
-        pool=torch.arange(POOL), pool_classes=torch.arange(POOL), tasks=made, n_outputs=CLASSES
-    )
+    return Stream(pool=torch.arange(POOL), pool_classes=torch.arange(POOL), tasks=made, n_outputs=CLASSES)
 
 
 def features() -> Tensor:

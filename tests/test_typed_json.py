@@ -82,3 +82,5 @@ def test_a_torn_last_line_is_left_out_and_others_are_named(tmp_path):
     path.write_text('{"a": 1}\n{"a": \n{"a": 2}\n')
     with pytest.raises(FileError, match="line 2"):
         read_json_lines(path, dict[str, int])
+    path.write_text('{"a": 1}\n{"a": 2}')  # as an editor may leave it
+    assert read_json_lines(path, dict[str, int]) == [{"a": 1}, {"a": 2}]

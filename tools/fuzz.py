@@ -35,9 +35,11 @@ from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
+from autocl.figures.report import write_report
 from autocl.files import write_json
 from autocl.learner.config import ReadoutLearnerConfig
 from autocl.learner.state import LearnerState
+from autocl.pictures import FORMATS
 from autocl.recipes import get_recipe
 from autocl.training import checkpoint
 from autocl.training.log import read_log
@@ -53,6 +55,8 @@ CONFIG = LearnerConfig(
 )  # fmt: skip
 MEANS = ReadoutLearnerConfig(n_classes=3, channels=1, height=16, width=16, encoder=EncoderConfig(width=4))
 ROOT = Path(__file__).parent.parent
+REPORTED = ("emergence.jsonl", "weights.jsonl")
+"""Results that are no table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,9 @@ def targets(work: Path) -> list[Target]:
     def use_result(path: Path) -> None:
         markdown(lines(PROTOCOLS[path.stem], read_results(path.parent, path.stem)), title="x")
 
+    def in_report(path: Path) -> None:
+        write_report(path.parent)
+
     def use_card(path: Path) -> None:
         (path.parent / "quick.json").write_bytes(path.read_bytes())
         shutil.copy(ship.ZOO / "quick.safetensors", path.parent)
@@ -167,6 +174,8 @@ def targets(work: Path) -> list[Target]:
         Target(name="emergence", samples=whole("log.jsonl"), read=read_emergence, mutations=JSON),
         Target(name="results", samples=[(p.name, p.read_bytes()) for p in results], read=use_result,
                mutations=JSON),
+        Target(name="report", samples=[(n, (ROOT / "results" / n).read_bytes()) for n in REPORTED],
+               read=in_report, mutations=JSON),
         Target(name="card", samples=[("record.json", (ship.ZOO / "quick.json").read_bytes())], read=use_card,
                mutations=JSON),
         Target(name="images", samples=_pictures(), read=use_picture, mutations=(bytes_damaged,)),
@@ -176,28 +185,14 @@ def targets(work: Path) -> list[Target]:
 def _pictures() -> list[tuple[str, bytes]]:
     pixels = np.random.default_rng(0).integers(0, 256, (24, 30, 3), np.uint8)
     found = []
-    for suffix in (
-        "png",
-        "jpg",
-        "gif",
-        "bmp",
-        "tiff",
-        "webp",
-        "ppm",
-        "tga",
-        "ico",
-        "pcx",
-        "sgi",
-        "jp2",
-        "dds",
-    ):
-        for mode in ("RGB", "L", "P", "1", "RGBA"):
+    for format in FORMATS:
+        for mode in ("RGB", "L", "P", "1", "RGBA", "I;16"):
             out = io.BytesIO()
             try:
-                Image.fromarray(pixels).convert(mode).save(out, Image.registered_extensions()[f".{suffix}"])
+                Image.fromarray(pixels).convert(mode).save(out, format)
             except (OSError, KeyError, ValueError):
                 continue  # not every format has every mode, nor every Pillow every format
-            found.append((f"{mode}.{suffix}", out.getvalue()))
+            found.append((f"{mode}.{format.lower()}", out.getvalue()))
     return found
 
 

@@ -4,33 +4,37 @@ python -m tools.ship RUN NAME      copy a run's best learner into the zoo and wr
 python -m tools.ship               write all cards anew, from results/
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from tools.record import RecipeRecord, Record
 from tools.training_command import command_of
 
 from autocl import zoo
 from autocl.config import to_dict
-from autocl.errors import FileError
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
+from autocl.evaluation.verify import quick_check
 from autocl.files import read_tensors, write_json, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
 from autocl.recipes import RECIPES
 from autocl.training import checkpoint
-from autocl.training.folder import DATA
+from autocl.training.folder import DATA, DataLine
 from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, provenance, read_recipe
+from autocl.typed_json import read_json
 
 ZOO = Path(zoo.__file__).parent
 PURPOSE = {
     "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
     "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
-    "three-task": "Three 5-way tasks from three domains; Tiny-ImageNet stands in for FC100.",
+    "three-task": "Three 5-way tasks, each from one of three sets: Omniglot, mini-ImageNet, FC100.",
+    "two-task-fc100": "two-task with FC100 in the place of Omniglot: two tasks of photographs.",
+    "two-task-fc100-noacl": "The same without the backward terms: it forgets. For comparison only.",
     "split-domain": "Streams of 2-way tasks that share two outputs (domain-incremental).",
     "split-domain-linear": "split-domain without our read-out: the paper's architecture, the same recipe.",
     "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
@@ -44,6 +48,19 @@ PURPOSE = {
     "oml-tuned": "OML, step size and passes tuned on held-out training images of MNIST as in the paper.",
     "anml": "ANML (Beaulieu et al. 2020): OML on features that a second network gates.",
 }
+
+CHECKS = {
+    **dict.fromkeys(("two-task", "two-task-noacl"), "two-task"),
+    **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
+    "three-task": "diverse",
+    "quick": "two-task-ood",
+    "everyday": "shapes",
+    **dict.fromkeys(
+        ("split-domain", "split-domain-linear", "split-class", "split-class-linear"), "split-mnist"
+    ),
+    **dict.fromkeys(("prototypes", "gemcl", "gemcl-map", "oml", "oml-tuned", "anml"), "split-mnist"),
+}
+"""The table whose quick look `autocl zoo verify` compares with the card."""
 
 RESEARCH_ONLY = {"mini_imagenet", "tiny_imagenet", "svhn"}
 """Image sets whose terms forbid commercial use (`autocl data list`)."""
@@ -80,7 +97,7 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
         "best_score": progress.best_score,
         "seconds": progress.seconds,
         "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
-        "data": json.loads((run / DATA).read_text(encoding="utf-8")),
+        "data": read_json(run / DATA, list[DataLine]),
     }
     with learner_file(run) as best:
         _, made = read_tensors(best, kind="learner")
@@ -90,9 +107,19 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
     return file
 
 
+def record_check(name: str, *, folder: Path = ZOO) -> None:
+    """Put into NAME.json what the learner reaches in the quick look of its table, unless it is there."""
+    record = read_json(folder / f"{name}.json", dict[str, Any])
+    known = record.get("check") or {}
+    if name in CHECKS and (known.get("of"), known.get("table")) != (record["fingerprint"], CHECKS[name]):
+        entry = open_learner(folder / f"{name}.safetensors")
+        check = {"of": record["fingerprint"], **quick_check(entry, CHECKS[name])}
+        write_json(folder / f"{name}.json", {**record, "check": check})
+
+
 def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
     """Write NAME.md from NAME.json and from all results of this very learner."""
-    record = _record(folder / f"{name}.json")
+    record = read_json(folder / f"{name}.json", Record)
     learner = Learner.from_pretrained(folder / f"{name}.safetensors")
     c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
     recipe = record["recipe"]
@@ -124,7 +151,7 @@ The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{
 |---|---|
 {curve}
 
-{data}## What it measured
+{data}{_check(name, record)}## What it measured
 {_measured(name, learner, Path(results))}
 ## Limits
 Meta-trained on {", ".join(s["name"] for s in recipe["sources"])} with streams of the recipe's shape.
@@ -133,6 +160,21 @@ Other kinds of images, more tasks, other numbers of demos: measure before you re
     path = folder / f"{name}.md"
     write_text(path, text)
     return path
+
+
+def _check(name: str, record: dict[str, Any]) -> str:
+    """What `autocl zoo verify` compares with."""
+    if not (check := record.get("check")):
+        return ""
+    rows = "".join(f"| {cell} | {value:.1f} |\n" for cell, value in check["cells"].items())
+    return f"""## To check it
+`autocl zoo verify {name}` takes a quick look at table {check["table"]} (2 runs, 200 queries a task) and
+compares it with these numbers:
+
+| cell | accuracy (%) |
+|---|---:|
+{rows}
+"""
 
 
 def _measured(name: str, learner: Learner, results: Path) -> str:
@@ -166,7 +208,7 @@ def _progress(stage: Path) -> dict[str, Any]:
     }
 
 
-def _licence(record: dict[str, Any]) -> str:
+def _licence(record: Record) -> str:
     """What may be done with the weights, as far as that can be said."""
     recipes = [record["recipe"], *record["recipe"]["stages"]]
     restricted = sorted({s["name"] for recipe in recipes for s in recipe["sources"]} & RESEARCH_ONLY)
@@ -187,7 +229,7 @@ def _start(recipe: Recipe) -> dict[str, str] | None:
         return {"recipe": meta.get("recipe", ""), "fingerprint": Learner.from_pretrained(file).fingerprint()}
 
 
-def _from(record: dict[str, Any]) -> str:
+def _from(record: Record) -> str:
     stages = "".join(
         f"\nBefore it: recipe `{stage['recipe']}`, {stage['steps_done']} steps, "
         f"{stage['seconds'] / 60:.0f} minutes; best at step {stage['best_step']}."
@@ -207,13 +249,13 @@ def _where(init_from: str) -> str:
     return f" (`{init_from}`)" if init_from in zoo.names() else ", which does not ship"
 
 
-def _rule(record: dict[str, Any]) -> str:
+def _rule(record: Record) -> str:
     # Learners shipped before this was recorded were chosen as their recipe says.
     rule = record.get("rule", record["recipe"]["validation"]["rule"])
     return "" if rule == "average" else ", each task asked right after it was learned"
 
 
-def _again(name: str, recipe: dict[str, Any]) -> str:
+def _again(name: str, recipe: RecipeRecord) -> str:
     private = recipe["init_from"] and recipe["init_from"] not in zoo.names()
     command = "" if private else command_of(recipe)
     if command:
@@ -222,14 +264,14 @@ def _again(name: str, recipe: dict[str, Any]) -> str:
     return f" A learner like it, from nothing:\n\n    autocl train {name}\n" if name in RECIPES else ""
 
 
-def _tuned(record: dict[str, Any]) -> str:
+def _tuned(record: Record) -> str:
     if not (tuning := record.get("tuning")):
         return ""
     chosen = ", ".join(f"{name} {value}" for name, value in tuning["chosen"].items())
     return f"\nThen `python -m tools.tune_oml` chose {chosen} on {tuning['tuned_on']}."
 
 
-def _design(name: str, record: dict[str, Any]) -> str:
+def _design(name: str, record: Record) -> str:
     """What was looked at beside the validation that chose the checkpoint."""
     if record["recipe"]["learner"]["readout"] not in ("ridge", "kernel"):
         return _tuned(record)
@@ -239,14 +281,6 @@ def _design(name: str, record: dict[str, Any]) -> str:
     )
 
 
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: no record of how this learner was made ({error})") from error
-    return record
-
-
 def main(args: list[str]) -> None:
     """Ship RUN as NAME, or write all cards anew."""
     if len(args) == 2:
@@ -254,7 +288,8 @@ def main(args: list[str]) -> None:
     elif args:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
-        if "recipe" in _record(ZOO / f"{name}.json"):  # else a tool of its own made it
+        if "recipe" in read_json(ZOO / f"{name}.json", dict[str, Any]):  # else a tool of its own made it
+            record_check(name)
             print(write_card(name))
 
 

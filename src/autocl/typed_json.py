@@ -9,6 +9,7 @@ Dataclasses are made of the result elsewhere.
 import json
 import math
 import types
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 MAX_CHARS = 16 * 2**20
 """Longest text: empty lists, which cost the most memory for each character, make 0.4 GB of it."""
+MAX_LINES = 8 * MAX_CHARS
+"""Longest file of many values: a log of a quarter of a million steps."""
 MAX_DEPTH = 40
 """Deepest nesting: what autocl writes has less than ten levels."""
 MAX_INT = 2**63
@@ -35,11 +38,18 @@ def read_json(path: str | Path, form: type[T]) -> T:
 
 
 def read_json_lines(path: str | Path, form: type[T]) -> list[T]:
-    """Read a file of one JSON value a line. A last line without an end is left out: its writer was killed."""
-    lines = read_text(path, limit=64 * MAX_CHARS).split("\n")[:-1]
-    return [
-        parse_json(line, form, where=f"{path}, line {i + 1}") for i, line in enumerate(lines) if line.strip()
+    """Read a file of one JSON value a line.
+
+    A last line that has no end and cannot be read is left out: its writer was killed.
+    """
+    *whole, torn = read_text(path, limit=MAX_LINES).split("\n")
+    values = [
+        parse_json(line, form, where=f"{path}, line {i}") for i, line in enumerate(whole, 1) if line.strip()
     ]
+    if torn.strip():
+        with suppress(FileError):
+            values.append(parse_json(torn, form, where=str(path)))
+    return values
 
 
 def read_text(path: str | Path, *, limit: int = MAX_CHARS) -> str:

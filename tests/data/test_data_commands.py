@@ -10,8 +10,9 @@ from miniature_archives import MINIATURES
 from PIL import Image
 
 from autocl.cli import data as commands
+from autocl.cli.data import contact_sheet
 from autocl.cli.main import run_command
-from autocl.data import contact_sheet, from_arrays, load, locate
+from autocl.data import from_arrays, load, locate
 from autocl.data.catalog import CATALOG
 from autocl.errors import DataError, InputError
 
@@ -83,7 +84,7 @@ def test_sheet_shows_the_images() -> None:
 
 
 MODULES = (
-    "imageset", "folder", "augment", "sheet", "loading", "glyphs", "preprocess", "sampler", "stream_config",
+    "imageset", "folder", "augment", "loading", "glyphs", "preprocess", "sampler", "stream_config",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autocl.data.catalog import DataFile
-from autocl.data.download import download
+from autocl.data.locate import download
 from autocl.errors import DataError
 
 BODY = np.random.default_rng(0).bytes(300_000)

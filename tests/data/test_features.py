@@ -15,10 +15,9 @@ from PIL import Image
 
 from autocl.data import features as job
 from autocl.data import from_arrays
-from autocl.data.feature_store import FeatureStore
-from autocl.data.features import compute_features
-from autocl.data.featureset import FeatureSet
-from autocl.data.picture_list import list_files, list_folder
+from autocl.data.features import FeatureStore, compute_features
+from autocl.data.folder import list_files, list_folder
+from autocl.data.imageset import FeatureSet
 from autocl.errors import DataError, FileError, InputError
 
 N, CHUNK = 50, 8

@@ -7,8 +7,7 @@ import pytest
 
 from autocl.data import ImageSet, load
 from autocl.data.catalog import describe
-from autocl.data.download import verdict
-from autocl.data.locate import locate, search_folders
+from autocl.data.locate import locate, search_folders, verdict
 from autocl.data.sets.omniglot import VALIDATION_ALPHABETS
 from autocl.data.sets.tiny_imagenet import SHARED_CLASSES
 

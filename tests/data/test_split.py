@@ -6,9 +6,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autocl.data.fixed import Stage, chain_stream, validation_rows
+from autocl.data.fixed import (
+    Stage,
+    chain_stream,
+    five_datasets,
+    half,
+    mini_split_cifar100,
+    split_omniglot,
+    split_stream,
+    validation_rows,
+)
 from autocl.data.imageset import ImageSet
-from autocl.data.split import five_datasets, half, mini_split_cifar100, split_omniglot, split_stream
 from autocl.data.stream import Stream, Task
 from autocl.errors import DataError, InputError
 

@@ -17,6 +17,7 @@ from autocl.evaluation.entry import learner_entry, open_learner
 from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocol import SetRef
+from autocl.evaluation.results import ResultLine
 from autocl.figures.report import write_report
 
 bench_main = partial(run_command, "bench")
@@ -107,7 +108,8 @@ def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.Captu
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert "sgd (demos diet)" in printed
-    stored = {(v["entry"], v["setting"]): v for v in read_lines(Path("results/split-mnist.jsonl"))}
+    found = read_lines(Path("results/split-mnist.jsonl"), ResultLine)
+    stored = {(line["entry"], line["setting"]): line for line in found}
     sgd = stored["sgd (demos diet)", "class 5-task"]
     assert sgd["incomparable"] == "only 10 queries of each task were asked"
     assert sgd["trained"] == {"recipe": "sgd"}

@@ -14,7 +14,7 @@ from autocl.evaluation.lines import put_lines, read_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance, Published
-from autocl.evaluation.results import read_results, save_result
+from autocl.evaluation.results import ResultLine, read_results, save_result
 from autocl.evaluation.statistics import Summary, compare, summarise
 from autocl.evaluation.table import lines, markdown, rich_table
 
@@ -50,7 +50,7 @@ def test_files_are_compact_sorted_and_the_same_whatever_the_order(tmp_path: Path
             run(SPLIT, known_entry(Known(), name=name), QUICK, tmp_path / folder)
     one, other = (tmp_path / f / "split-mnist.jsonl" for f in ("a", "b"))
     assert one.read_bytes() == other.read_bytes()
-    keys = [(v["entry"], v["setting"]) for v in read_lines(one)]
+    keys = [(v["entry"], v["setting"]) for v in read_lines(one, ResultLine)]
     assert keys == sorted(keys)
     assert len(keys) == 6
     assert ", " not in one.read_text().splitlines()[0].replace("known, ", "")
@@ -60,8 +60,8 @@ def test_files_are_compact_sorted_and_the_same_whatever_the_order(tmp_path: Path
 def test_lines_written_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: put_lines(path, [{"key": i, "value": "é"}], key=("key",)), range(40)))
-    assert [v["key"] for v in read_lines(path)] == list(range(40))
+        list(pool.map(lambda i: put_lines(path, [{"key": f"{i:02}", "value": "é"}], key=("key",)), range(40)))
+    assert [v["key"] for v in read_lines(path, dict[str, str])] == [f"{i:02}" for i in range(40)]
 
 
 def test_a_killed_bench_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -116,17 +116,36 @@ def test_stale_results_are_measured_again_and_said(tmp_path: Path, change: dict,
 def test_other_data_is_never_reused_and_a_damaged_line_is_named(tmp_path: Path) -> None:
     run(SPLIT, known_entry(Known()), QUICK, tmp_path)
     path = tmp_path / "split-mnist.jsonl"
-    identity = read_lines(path)[1]["identity"]
+    identity = read_lines(path, ResultLine)[1]["identity"]
     edit(path, 1, identity={**identity, "data": {**identity["data"], "mnist/test": "0" * 16}})
     diary = Diary()
     run(SPLIT, known_entry(Known()), QUICK, tmp_path, say=diary.append)
     assert [line for line in diary if "another data" in line]
     assert diary.measured() == 2, "said once, and measured once"
     edit(path, 2, cells=None)
-    with pytest.raises(FileError, match=r"split-mnist.jsonl, line 3: not a result.*delete the line"):
+    with pytest.raises(FileError, match=r"split-mnist.jsonl, line 3: cells must be an object"):
         read_results(tmp_path, "split-mnist")
-    path.write_text("{")
-    with pytest.raises(FileError, match="line 1: not JSON"):
+    path.write_text("{\n")
+    with pytest.raises(FileError, match="line 1: damaged"):
+        read_results(tmp_path, "split-mnist")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"matrix": [[1.0]]}, r"its matrix is not \[5, 5\]"),
+        ({"matrix": [[2.0] * 5] * 5}, "no accuracy between 0 and 1"),
+        ({"cells": {"domain 5-task": [1e308]}}, "no accuracy in percent"),
+        ({"cost": {"examples": 1}}, "its cost must name examples, gradient_steps, state_bytes"),
+        ({"trained": {"tasks": "5"}}, "trained.tasks must be an integer"),
+    ],
+)
+def test_a_result_that_makes_no_sense_is_refused(tmp_path: Path, change: dict, message: str) -> None:
+    run(SPLIT, known_entry(OnlyLast()), QUICK, tmp_path)
+    path = tmp_path / "split-mnist.jsonl"
+    place = next(i for i, v in enumerate(read_lines(path, ResultLine)) if len(v["tasks"]) == 5)
+    edit(path, place, **change)
+    with pytest.raises(FileError, match=message):
         read_results(tmp_path, "split-mnist")
 
 

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -29,6 +27,5 @@ def test_memory_and_weights():
     fuzz("classifier,state,grown state,learner,read-out", 800)
 
 
-@pytest.mark.xfail(strict=False, reason="results, emergence and cards are not read by typed_json yet")
 def test_all_other_readers():
-    fuzz("checkpoint,recipe,log,emergence,results,card,images", 800)
+    fuzz("checkpoint,recipe,log,emergence,results,report,card,images", 800)

@@ -110,9 +110,20 @@ def test_staged_recipes_are_those_of_shipped_learners(name: str) -> None:
 
 
 def test_twins_without_backward_terms_differ_in_nothing_else() -> None:
-    for name in ("two-task", "two-task-fc100"):
-        found = differences(get_recipe(f"{name}-noacl"), get_recipe(name))
-        assert set(found) == {"name", "objective.acl", "stages.0.objective.acl", "validation.rule"}
+    two = differences(get_recipe("two-task-noacl"), get_recipe("two-task"))
+    assert set(two) == {"name", "objective.acl", "stages.0.objective.acl", "validation.rule"}
+    photos = differences(get_recipe("two-task-fc100-noacl"), get_recipe("two-task-fc100"))
+    assert set(photos) == {"name", "objective.acl", "init_from", "validation.rule"}
+
+
+def test_learners_that_start_from_a_shipped_one_can() -> None:
+    starts = {name: get_recipe(name) for name in RECIPES if get_recipe(name).init_from}
+    assert set(starts) >= {"two-task-fc100", "two-task-fc100-noacl", "three-task"}
+    for recipe in starts.values():
+        assert recipe.init_from in RECIPES, "a start that nobody can make again"
+        assert get_recipe(recipe.init_from).learner == replace(
+            recipe.learner, n_classes=get_recipe(recipe.init_from).learner.n_classes
+        )
     assert [s.name for s in get_recipe("three-task").sources] == ["omniglot", "mini_imagenet", "fc100"]
 
 

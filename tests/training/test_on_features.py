@@ -9,7 +9,7 @@ import torch
 from tiny import LEARNER, tiny
 
 from autocl.data.augment import Augment
-from autocl.data.featureset import FeatureSet
+from autocl.data.imageset import FeatureSet
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import Backbone, BackboneRef
 from autocl.errors import InputError

@@ -20,10 +20,9 @@ from autocl.errors import FileError, TrainingError
 from autocl.learner import Learner
 from autocl.recipes import get_recipe
 from autocl.training import checkpoint, folder, trainer
-from autocl.training.interrupt import InterruptedRunError
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation, read_recipe
-from autocl.training.run import Run
+from autocl.training.run import InterruptedRunError, Run
 from autocl.training.trainer import train
 
 LINEAR = replace(LEARNER, readout="linear")
@@ -163,7 +162,7 @@ def test_a_torn_last_line_is_skipped_and_another_one_is_named(tmp_path: Path) ->
     log.write_text('{"step": 0, "loss": 1.0}\n{"step": 1, "lo')
     assert read_log(log) == [{"step": 0, "loss": 1.0}]
     log.write_text('{"step": 0, "lo\n{"step": 1, "loss": 1.0}\n')
-    with pytest.raises(FileError, match="line 1 is damaged"):
+    with pytest.raises(FileError, match="line 1: damaged"):
         read_log(log)
     log.write_text("[1, 2]\n")
     with pytest.raises(FileError, match="line 1 is no entry of a log"):

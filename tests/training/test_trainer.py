@@ -19,13 +19,12 @@ from autocl.files import read_tensors, write_tensors
 from autocl.learner import Learner
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.training import checkpoint, parallel, trainer
-from autocl.training import loss as step_module
-from autocl.training.interrupt import InterruptedRunError
+from autocl.training import step as step_module
 from autocl.training.log import RunLog
-from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Optimiser, Source, Validation
-from autocl.training.run import prepare
-from autocl.training.trainer import train, train_step
+from autocl.training.run import InterruptedRunError, prepare
+from autocl.training.step import TrainingStep, train_step
+from autocl.training.trainer import train
 
 ALONE = parallel.Ranks(rank=0, world=1, device=torch.device("cpu"))
 
@@ -229,7 +228,7 @@ def test_early_stopping_counts_validations_without_a_better_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([0.5, 0.6, 0.4, 0.6, 0.9, 0.9])
-    monkeypatch.setattr(trainer.validation, "score", lambda matrix, rule: next(scores))
+    monkeypatch.setattr(trainer, "score", lambda matrix, rule: next(scores))
     recipe = tiny(validation=Validation(every=2, batches=1, patience=2))
     train(recipe, tmp_path)
     progress = progress_of(tmp_path)

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.data.features import compute_features, find_features
-from autocl.data.featureset import FeatureSet
-from autocl.data.imageset import ImageSet, some_rows
+from autocl.data.imageset import FeatureSet, ImageSet, some_rows
 from autocl.data.preprocess import Standardise
 from autocl.encoders import Encoder, Identity
 from autocl.encoders.backbones import Backbone

@@ -7,21 +7,68 @@ Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for
-from autocl.baselines.examples import Examples, Share, gather, share_of
-from autocl.baselines.hyperparameters import Schedule, schedule_of
+from autocl.baselines.base import (
+    Cost,
+    Diet,
+    Examples,
+    Method,
+    Share,
+    StreamInfo,
+    gather,
+    register,
+    rows_for,
+    share_of,
+)
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Count, Positive, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
+
+
+class Schedule(NamedTuple):
+    """Passes over a task, and examples in a step."""
+
+    epochs: int
+    batch: int
+
+
+FULL = Schedule(4, 128)
+"""Of all baselines on the full diet (Hsu et al. 2018)."""
+DEMOS: dict[str, dict[Scenario, Schedule]] = {
+    "sgd": {"domain": Schedule(4, 8), "class": Schedule(100, 8)},
+    "adam": {"domain": Schedule(4, 128), "class": Schedule(4, 128)},
+    "adagrad": {"domain": Schedule(4, 128), "class": Schedule(20, 128)},
+    "l2": {"domain": Schedule(4, 128), "class": Schedule(4, 8)},
+    "ewc": {"domain": Schedule(4, 128), "class": Schedule(4, 128)},
+    "online-ewc": {"domain": Schedule(4, 128), "class": Schedule(4, 128)},
+    "si": {"domain": Schedule(4, 8), "class": Schedule(4, 128)},
+    "mas": {"domain": Schedule(20, 8), "class": Schedule(4, 128)},
+    "lwf": {"domain": Schedule(4, 128), "class": Schedule(20, 8)},
+    "rehearsal": {"domain": Schedule(20, 8), "class": Schedule(20, 8)},
+    "joint": {"domain": Schedule(20, 8), "class": Schedule(20, 8)},
+}
+"""On the demos diet (15 a class) nothing was published: searched on the validation part of Split-MNIST, over
+epochs 4, 20 (adam and sgd also 100) × batch 128, 8, with three runs, by the average accuracy after the last
+of five tasks. README.md has the numbers."""
+
+
+def schedule_of(name: str, diet: Diet, scenario: Scenario) -> Schedule:
+    """The schedule of a method by name; one that was not searched for has that of the full diet.
+
+    Example:
+        >>> schedule_of("sgd", "demos", "domain")
+        Schedule(epochs=4, batch=8)
+    """
+    return DEMOS[name][scenario] if diet == "demos" and name in DEMOS else FULL
+
 
 Optimizer = Literal["sgd", "adam", "adagrad"]
 QUERY_BATCH = 1000

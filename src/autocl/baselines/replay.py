@@ -5,8 +5,7 @@ Shape legend: R = runs, m = stored images of one task.
 
 import torch
 
-from autocl.baselines.base import StreamInfo, register
-from autocl.baselines.examples import Examples, Share
+from autocl.baselines.base import Examples, Share, StreamInfo, register
 from autocl.baselines.finetuning import FineTuning
 from autocl.config import Count
 

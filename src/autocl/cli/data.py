@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+from PIL import Image
 from rich.console import Console
 from tyro.conf import Positional, arg, subcommand
 
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import say, tabulate
+from autocl.cli.terminal import Left, say, tabulate
 from autocl.data.catalog import CATALOG, SetInfo, describe
-from autocl.data.download import verdict
+from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
-from autocl.data.locate import find, locate, search_folders
-from autocl.data.sheet import contact_sheet
-from autocl.errors import DataError
+from autocl.data.locate import find, locate, search_folders, verdict
+from autocl.errors import DataError, InputError
 
 Name = Annotated[Positional[str], arg(metavar="NAME")]
 
@@ -133,3 +133,34 @@ def data(
         autocl data check all             verify files and decoded arrays
         autocl data show glyphs           a contact sheet as PNG
     """
+
+
+def contact_sheet(images: ImageSet, *, classes: int = 20, examples: int = 20, zoom: int = 2) -> Image.Image:
+    """One row per class, its first images side by side.
+
+    Args:
+        images: the set.
+        classes: rows at most; taken at even steps through the classes.
+        examples: images per row at most.
+        zoom: pixels on the sheet per pixel of an image.
+
+    Example:
+        >>> from autocl.data import load
+        >>> contact_sheet(load("glyphs", classes=5, examples=3)).size
+        (196, 328)
+    """
+    if classes < 1 or examples < 1 or zoom < 1:
+        raise InputError(f"a sheet of {classes} classes × {examples} examples × zoom {zoom} would be empty")
+    channels, height, width = images.images.shape[1:]
+    rows = np.unique(np.linspace(0, images.n_classes - 1, min(classes, images.n_classes)).astype(int))
+    columns = min(examples, int(images.counts[rows].max()))
+    # One gray pixel between the images.
+    page = np.full((channels, len(rows) * (height + 1), columns * (width + 1)), 128, np.uint8)
+    for r, number in enumerate(rows):
+        first = int(images.starts[number])
+        for c, image in enumerate(images.images[first : first + min(columns, int(images.counts[number]))]):
+            top, left = r * (height + 1), c * (width + 1)
+            page[:, top : top + height, left : left + width] = image
+    page = page[:, :-1, :-1]
+    sheet = Image.fromarray(page[0] if channels == 1 else np.ascontiguousarray(page.transpose(1, 2, 0)))
+    return sheet.resize((sheet.width * zoom, sheet.height * zoom), Image.Resampling.NEAREST)

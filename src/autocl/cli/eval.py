@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import say, tabulate
+from autocl.cli.terminal import Left, say, tabulate
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.own import evaluate_folder

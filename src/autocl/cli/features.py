@@ -9,10 +9,9 @@ import tyro
 from rich.console import Console
 
 from autocl.data.catalog import describe
-from autocl.data.feature_store import Precision
-from autocl.data.features import compute_features
+from autocl.data.features import Precision, compute_features
+from autocl.data.folder import PictureList, list_folder, list_set
 from autocl.data.loading import load
-from autocl.data.picture_list import PictureList, list_folder, list_set
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
 
@@ -62,4 +61,3 @@ def _pictures(source: str, size: int) -> Iterator[PictureList]:
     info = describe(name or source)
     for part in (split,) if split else info.splits:
         yield list_set(load(name, part, size=size))
-

@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional, arg
 
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import say
+from autocl.cli.terminal import Left, say
 from autocl.errors import FileError, InputError
 from autocl.estimator.folder import FileLearner, Learned, Picture, list_pictures, new_pictures
 

@@ -26,12 +26,13 @@ class Command:
 
 COMMANDS = {
     "tour": Command("tour:tour", "classes learned two at a time, beside simple rivals; makes a page"),
+    "play": Command("play:play", "teach it in the browser, watch it remember; the same server is an API"),
     "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
     "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
     "train": Command("train:train", "meta-train a learner from a recipe; resume, scale out", "parse"),
     "bench": Command("bench:bench", "every table and figure of the paper, its numbers beside ours"),
-    "zoo": Command("zoo:zoo", "the learners that ship with the package, and their model cards"),
+    "zoo": Command("zoo:zoo", "the learners that ship, their model cards; verify measures again", "parse"),
     "features": Command("features:features", "what a frozen network makes of your images, computed once"),
     "data": Command("data:data", "list, get, check and show image sets"),
 }
@@ -90,7 +91,7 @@ def run_command(name: str, args: list[str]) -> None:
     if command.parse:
         getattr(import_module(function.__module__), command.parse)(args)
         return
-    from autocl.cli.parsing import run
+    from autocl.cli.terminal import run
 
     run(function, args, f"autocl {name}")
 
@@ -99,7 +100,7 @@ def _complete(args: Sequence[str]) -> None:
     """Let tyro write the completion script of all commands together."""
     import tyro
 
-    from autocl.cli.parsing import CONFIG
+    from autocl.cli.terminal import CONFIG
 
     functions = {name: _function(command) for name, command in COMMANDS.items()}
     tyro.extras.subcommand_cli_from_dict(functions, prog="autocl", args=args, config=CONFIG)

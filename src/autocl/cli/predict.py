@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from autocl.cli.parsing import Left
-from autocl.cli.terminal import tabulate
+from autocl.cli.terminal import Left, tabulate
 from autocl.errors import FileError, InputError
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.folder import BATCH, image_files, is_image

@@ -1,6 +1,6 @@
-"""ImageSet: labelled images in memory; and what a sampler asks of this or any other labelled set.
+"""ImageSet and FeatureSet: labelled images, or vectors, sorted by class; and what a sampler asks of either.
 
-Shape legend: n = images, C = channels, H, W = pixels, K = classes.
+Shape legend: n = rows, C = channels, H, W = pixels, F = features, K = classes.
 """
 
 import hashlib
@@ -13,9 +13,42 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autocl.data.by_class import ByClass
 from autocl.data.preprocess import Standardise, standardise_each, standardise_set, unit_range
 from autocl.errors import DataError, InputError
+
+
+class ByClass:
+    """What image sets and feature sets have in common. The rows of class c are starts[c]:starts[c+1]."""
+
+    name: str
+    starts: npt.NDArray[np.int64]
+    """[K + 1], rising from 0 to n."""
+    classes: tuple[str, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.classes)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows per class, [K]."""
+        return np.diff(self.starts)
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Class number of each row, [n]."""
+        return np.repeat(np.arange(self.n_classes, dtype=np.int64), self.counts)
+
+    def check_starts(self, n: int) -> None:
+        """Refuse boundaries that do not divide n rows among the classes."""
+        rising = len(self.starts) == self.n_classes + 1 and bool(np.all(np.diff(self.starts) >= 0))
+        if not (rising and self.starts[0] == 0 and self.starts[-1] == n):
+            raise InputError(
+                f"set {self.name!r}: starts must rise from 0 to {n} with one entry more than the "
+                f"{self.n_classes} classes"
+            )
+
 
 Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
@@ -206,3 +239,53 @@ def assert_disjoint(*sets: LabelledSet) -> None:
                 f"{a.name}/{a.split} and {b.name}/{b.split} share {len(shared)} classes ({shown}): "
                 "results on one would leak from the other; drop them from one of the sets"
             )
+
+
+Floats = npt.NDArray[np.float16] | npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureSet(ByClass):
+    """Vectors of K classes, sorted by class, possibly memory-mapped.
+
+    Example:
+        >>> features = np.arange(8, dtype=np.float16).reshape(4, 2)
+        >>> s = FeatureSet(name="toy", split="train", features=features, starts=np.array([0, 2, 4]),
+        ...                classes=("a", "b"))
+        >>> s.n_classes, s.take(torch.tensor([[0], [3]])).tolist()
+        (2, [[[0.0, 1.0]], [[6.0, 7.0]]])
+    """
+
+    name: str
+    split: str
+    features: Floats
+    """[n, F]; those of class c are rows starts[c]:starts[c+1]."""
+    starts: npt.NDArray[np.int64]
+    """[K + 1], rising from 0 to n."""
+    classes: tuple[str, ...]
+    hash: str = ""
+    """SHA-256 that names images, backbone and precision: the same hash, the same vectors."""
+    backbone: str = ""
+    """Name of the backbone; empty: ready-made vectors."""
+    order: npt.NDArray[np.int64] | None = None
+    """[n]: position of each row in the source it was read from. None: unknown."""
+    notes: str = ""
+    """What a reader of results must know about this copy of the data."""
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or self.features.dtype not in (np.float16, np.float32):
+            raise InputError(
+                f"feature set {self.name!r}: features must be float16 or float32 [n, F], got "
+                f"{self.features.dtype} {list(self.features.shape)}"
+            )
+        self.check_starts(len(self.features))
+
+    @property
+    def n_features(self) -> int:
+        """Length of a vector, F."""
+        return int(self.features.shape[1])
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        """Vectors float32 [..., F] for a tensor of row numbers, int64 of any shape [...]."""
+        rows = self.features[index.reshape(-1).numpy()].astype(np.float32)
+        return torch.from_numpy(rows).reshape(*index.shape, self.n_features)

@@ -1,16 +1,174 @@
-"""Where the files of a set come from: a search through folders, nearest to the user's word first."""
+"""The files of a set: searched for in folders, nearest to the user's word first, or else downloaded.
 
+A download is resumed when it breaks off, verified, and put in place by one rename.
+"""
+
+import hashlib
+import http.client
 import logging
 import os
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
+from filelock import FileLock
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+from autocl import __version__
 from autocl.data.cache import cache_folder
-from autocl.data.catalog import CATALOG, FileLayout, SetInfo
-from autocl.data.download import download, verdict
+from autocl.data.catalog import CATALOG, DataFile, FileLayout, SetInfo
 from autocl.errors import DataError
 
+_TRIES = 4
+"""Per address. A broken connection continues where it stopped, so even a bad line gets on."""
+_CHUNK = 1 << 17
+_TIMEOUT = 30.0
+_NETWORK = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, OSError)
+
 log = logging.getLogger(__name__)
+
+Verdict = Literal["official", "equivalent", "unknown"]
+
+
+def download(file: DataFile, target: Path) -> Path:
+    """Put `file` at `target`, from the first of its addresses that gives the right bytes.
+
+    Safe when two processes ask at once: the second waits, then finds the file. A partial download stays as
+    `target.part` and is continued by the next call.
+
+    Args:
+        file: what to fetch; its check sum decides whether it arrived.
+        target: where to; the folder is made.
+
+    Raises:
+        DataError: when no address gave the file; says what to put where by hand.
+    """
+    if not file.md5 and not file.sha256:
+        raise DataError(f"{file.name} has no known check sum and is not downloaded: put it at {target}")
+    reasons = []
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(target.name + ".lock")):
+            if target.exists() and verdict(file, target) == "official":
+                return target
+            for url in file.urls:
+                problem = _from_address(file, url, target)
+                if problem is None:
+                    return target
+                log.warning("%s: %s", url, problem)
+                reasons.append(f"{url}: {problem}")
+    except OSError as error:
+        raise DataError(
+            f"cannot write {target.parent} ({error}): set AUTOCL_CACHE to a folder you may write"
+        ) from error
+    raise DataError(
+        f"{file.name} could not be downloaded ({'; '.join(reasons) or 'no address is known'}). "
+        f"Get it on another machine or later, and put it at {target}"
+    )
+
+
+def verdict(file: DataFile, path: Path) -> Verdict:
+    """What is known about the content of `path`.
+
+    Returns:
+        "official": it is the file of the catalogue, byte for byte; "equivalent": a known other packing of the
+        same content; "unknown": neither, or nothing is known to compare with.
+    """
+    if path.is_dir():
+        return "unknown"
+    if file.md5 and _file_sum(path, "md5") == file.md5:
+        return "official"
+    if file.sha256 or file.equivalent:
+        found = _file_sum(path, "sha256")
+        if found == file.sha256:
+            return "official"
+        if found in file.equivalent:
+            return "equivalent"
+    return "unknown"
+
+
+def _file_sum(path: Path, algorithm: str) -> str:
+    """Hex digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def _from_address(file: DataFile, url: str, target: Path) -> str | None:
+    """Try one address; None when the file is in place, else what went wrong."""
+    part = target.with_name(target.name + ".part")
+    problem = "no answer"
+    for _ in range(_TRIES):
+        resumed = part.exists() and part.stat().st_size > 0
+        try:
+            with _progress(file.name) as advance:
+                _fetch(url, part, advance)
+        except urllib.error.HTTPError as error:
+            problem = f"the server answered {error.code} {error.reason}"
+            if error.code < 500:
+                return problem
+            continue
+        except _NETWORK as error:
+            problem = str(getattr(error, "reason", error)) or type(error).__name__
+            continue
+        if verdict(file, part) == "official":
+            with part.open("rb+") as written:
+                os.fsync(written.fileno())
+            part.replace(target)
+            return None
+        part.unlink()
+        problem = "it gave other bytes than the check sum promises"
+        if not resumed:
+            # Nothing older was mixed in, so asking this server again would give the same.
+            return problem
+    return problem
+
+
+def _fetch(url: str, part: Path, advance: Callable[[int, int | None], None]) -> None:
+    """Append to `part` until the server's file is complete; start over where it cannot continue."""
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"User-Agent": f"autocl/{__version__}"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:
+            return  # nothing lies beyond what we have; the check sum decides
+        raise
+    with response:
+        continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(
+            f"bytes {have}-"
+        )
+        if response.status == 206 and not continued:
+            part.unlink()
+            raise http.client.HTTPException("the server continued at another place than asked")
+        length = response.headers.get("Content-Length")
+        expected = int(length) if length is not None and length.isdigit() else None
+        done = have if continued else 0
+        total = None if expected is None else expected + done
+        advance(done, total)
+        with part.open("ab" if continued else "wb") as out:
+            while chunk := response.read(_CHUNK):
+                out.write(chunk)
+                done += len(chunk)
+                advance(len(chunk), total)
+        if total is not None and done < total:
+            raise http.client.IncompleteRead(b"", total - done)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal, nothing elsewhere; gives a function of (bytes more, bytes in all)."""
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress("{task.description}", *columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda count, total: bar.update(task, advance=count, total=total)
+
 
 Found = tuple[FileLayout, dict[str, Path]]
 """A layout of a set, and the path of each of its files."""

@@ -20,8 +20,6 @@ def plan_sets(rng: np.random.Generator, config: StreamConfig, step: int, n_sets:
     turn = np.arange(tasks)
     if config.order == "mixture":
         return rng.integers(n_sets, size=tasks)
-    if config.order == "permute":
-        return rng.permutation(n_sets)[turn % n_sets]
     # One set, two in alternation and three in rotation are one rule.
     return (turn - step) % n_sets
 
@@ -100,8 +98,6 @@ def _draw_classes(
 def _draw_labels(rng: np.random.Generator, config: StreamConfig, streams: int) -> IntArray:
     """Labels of the classes of every task, [B, M, N]."""
     M, N = config.tasks, config.ways
-    if config.scenario == "class" and config.label_blocks == "free":
-        return permutations(rng, streams, M * N).reshape(streams, M, N)
     labels = permutations(rng, streams * M, N).reshape(streams, M, N)
     if config.scenario == "class":
         labels += N * np.arange(M)[:, None]

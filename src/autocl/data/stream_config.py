@@ -4,14 +4,13 @@ Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task,
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from autocl.errors import InputError
 
 Scenario = Literal["domain", "class"]
 Drawing = Literal["pooled", "independent"]
-Order = Literal["single", "alternate", "rotate", "permute", "mixture"]
-LabelBlocks = Literal["tied", "free"]
+Order = Literal["single", "alternate", "rotate", "mixture"]
 ClassDrawing = Literal["disjoint", "independent"]
 
 
@@ -24,6 +23,8 @@ class StreamConfig:
         >>> config.n_outputs, config.images_per_class
         (10, 18)
     """
+
+    retired: ClassVar[dict[str, Any]] = {"label_blocks": "tied"}
 
     tasks: int = 2
     """M, tasks of a stream."""
@@ -41,15 +42,13 @@ class StreamConfig:
     """Q, queries of each *task*, spread over its classes as evenly as possible; which classes get one more
     is random. So 1 is the paper's single query of a random class, a multiple of N asks all classes alike."""
     scenario: Scenario = "domain"
-    """domain: all tasks share N outputs; class: every class of the stream has its own output."""
+    """domain: all tasks share N outputs; class: every class of the stream has its own output, task t the
+    labels tN, …, tN+N-1 in random order."""
     order: Order = "single"
     """Which set each task comes from. single: there is one set. alternate: two sets, A→B at even steps and
     B→A at odd ones (the paper's two-task training). rotate: the sets in turn, shifted by one each step (the
-    paper's three-task training: OMF, FOM, MFO). permute: the sets in a random order. mixture: each task from
-    a random set. Orders shorter than the stream repeat. All streams of a step have the same order."""
-    label_blocks: LabelBlocks = "tied"
-    """Class scenario: tied gives task t the labels tN, …, tN+N-1 in random order (the paper); free gives
-    every class of the stream a random output of its own."""
+    paper's three-task training: OMF, FOM, MFO). mixture: each task from a random set. Orders shorter than
+    the stream repeat. All streams of a step have the same order."""
     classes: ClassDrawing = "disjoint"
     """disjoint: no class occurs twice in a stream. independent: each task draws its classes and images
     afresh, so that a later task may repeat a class and show an image again (the paper)."""
@@ -66,7 +65,6 @@ class StreamConfig:
     def __post_init__(self) -> None:
         check_choice("scenario", self.scenario, Scenario)
         check_choice("order", self.order, Order)
-        check_choice("label_blocks", self.label_blocks, LabelBlocks)
         check_choice("classes", self.classes, ClassDrawing)
         check_choice("drawing", self.drawing, Drawing)
         check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")

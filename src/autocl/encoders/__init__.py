@@ -1,12 +1,8 @@
 """Encoders: images, or ready-made vectors, to features. Each file registers its own under a name."""
 
-from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape
+from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, GatedEncoder, ImageShape
 from autocl.encoders.conv4 import Conv4
-from autocl.encoders.gated import GatedEncoder
-from autocl.encoders.identity import Identity
-from autocl.encoders.mixer import Mixer
-from autocl.encoders.patches import Patches
-from autocl.encoders.resnet12 import ResNet12
+from autocl.encoders.identity import Identity, Patches
 
 __all__ = [
     "ENCODERS",
@@ -15,9 +11,7 @@ __all__ = [
     "EncoderConfig",
     "GatedEncoder",
     "Identity",
-    "Mixer",
     "Patches",
-    "ResNet12",
     "build_encoder",
 ]
 

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from autocl.config import Count, DropoutRate, OneOf, check
 from autocl.errors import InputError
-from autocl.registry import Registry
+from autocl.names import Registry
 
 Norm = Literal["instance", "batch", "none"]
 
@@ -45,17 +46,16 @@ ENCODERS: Registry[Builder] = Registry("encoder", "autocl.encoders")
 class EncoderConfig:
     """What an encoder is, apart from the shape of its input."""
 
+    retired: ClassVar[dict[str, Any]] = {"depth": 4}
+
     kind: Annotated[str, OneOf(ENCODERS.names)] = "conv4"
     width: Count | None = None
-    """conv4: filters of every block (default 32); resnet12: filters of the first block (64); mixer: channels
-    of a patch (128)."""
+    """conv4: filters of every block; default 32."""
     norm: Norm = "instance"
-    """conv4, resnet12. Instance norm is the paper's: features of an image do not depend on the batch."""
+    """conv4. Instance norm is the paper's: features of an image do not depend on the batch."""
     dropout: DropoutRate = 0.1
     patch: Count = 4
-    """mixer, patches: side of a patch in pixels."""
-    depth: Count = 4
-    """mixer: pairs of token-mixing and channel-mixing networks."""
+    """patches: side of a patch in pixels."""
     gated: bool = False
     """A second encoder of the same kind scales the features of the first (ANML)."""
 
@@ -80,3 +80,24 @@ def check_halvings(name: str, times: int, *, height: int, width: int) -> None:
             f"{name} halves an image {times} times and needs at least {smallest}×{smallest} pixels, "
             f"got {height}×{width}: resize the images or choose another encoder"
         )
+
+
+class GatedEncoder(Encoder):
+    """Features of one network, each scaled between 0 and 1 by another that sees the same image.
+
+    Args:
+        encoder: what is scaled.
+        modulator: decides how much of each feature passes, and so which weights behind it can change.
+    """
+
+    def __init__(self, encoder: Encoder, modulator: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.modulator = modulator
+        self.n_features = encoder.n_features
+        self.gate = nn.Linear(modulator.n_features, encoder.n_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, C, H, W] -> [n, F]."""
+        gated: Tensor = self.encoder(x) * torch.sigmoid(self.gate(self.modulator(x)))
+        return gated

@@ -4,20 +4,61 @@ Six curves for two image sets: the loss of each at the first and second position
 the other. The published curves are half the true losses (SPEC §5); these are whole.
 """
 
-import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from autocl.errors import FileError
+from autocl.typed_json import read_json, read_json_lines
 
+TERM = re.compile(r"term/(?P<set>[^/]*)/(?P<position>\d{1,4})/(?P<kind>own|back)")
+"""Name of a loss term in a log."""
 POINTS = 100
 """Of a curve: each the mean over an equal stretch of the run."""
 LEARNED = 0.75
 """A set counts as meta-learned once its own loss has fallen below this share of its first value."""
+MAX_LOSS = 1e30
+"""Larger numbers are damage, and their sums might not be finite."""
+
+
+class StepLine(TypedDict):
+    """What is read of a line of a training log; loss terms are found by their names."""
+
+    step: int
+
+
+class ObjectiveLine(TypedDict):
+    """What is read of a recipe's objective."""
+
+    acl: bool
+
+
+class RecipeLine(TypedDict):
+    """What is read of a run's recipe."""
+
+    objective: ObjectiveLine
+
+
+class CurveLine(TypedDict):
+    """A curve as emergence.jsonl has it."""
+
+    set: str
+    position: int
+    backward: bool
+    steps: list[float]
+    losses: list[float]
+
+
+class EmergenceLine(TypedDict):
+    """The curves of a run as emergence.jsonl has them."""
+
+    name: str
+    acl: bool | None
+    curves: list[CurveLine]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,13 +117,22 @@ class Emergence:
         }
 
     @staticmethod
-    def from_dict(values: dict[str, Any]) -> "Emergence":
-        """What `to_dict` gave."""
+    def from_line(line: EmergenceLine) -> "Emergence":
+        """What `to_dict` gave, read back."""
+        for c in line["curves"]:
+            if not 0 < len(c["steps"]) == len(c["losses"]):
+                raise FileError(f"the curve of {c['set']} in {line['name']} lacks steps or losses")
         curves = tuple(
-            Curve(**{**c, "steps": np.array(c["steps"]), "losses": np.array(c["losses"])})
-            for c in values["curves"]
+            Curve(
+                set=c["set"],
+                position=c["position"],
+                backward=c["backward"],
+                steps=np.array(c["steps"], np.float64),
+                losses=np.array(c["losses"], np.float64),
+            )
+            for c in line["curves"]
         )
-        return Emergence(name=values["name"], acl=values["acl"], curves=curves)
+        return Emergence(name=line["name"], acl=line["acl"], curves=curves)
 
 
 def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
@@ -97,16 +147,14 @@ def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
     if not log.is_file():
         raise FileError(f"{log}: no such log; give the folder of a run of `autocl train`")
     series: dict[tuple[str, int, bool], list[tuple[float, float]]] = {}
-    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            values = json.loads(line)
-            for key, value in values.items():
-                parts = key.split("/")
-                if parts[0] == "term" and len(parts) == 4 and parts[3] in ("own", "back"):
-                    entry = (parts[1], int(parts[2]), parts[3] == "back")
-                    series.setdefault(entry, []).append((float(values["step"]), float(value)))
-        except (ValueError, KeyError, AttributeError) as error:
-            raise FileError(f"{log}, line {number}: not a line of a training log ({error})") from error
+    for line in read_json_lines(log, StepLine):
+        for key, value in line.items():
+            if not (found := TERM.fullmatch(key)):
+                continue
+            if not isinstance(value, int | float) or abs(value) >= MAX_LOSS:
+                raise FileError(f"{log}: {key} at step {line['step']} is no loss: {value!r:.40}")
+            term = (found["set"], int(found["position"]), found["kind"] == "back")
+            series.setdefault(term, []).append((float(line["step"]), float(value)))
     if not series:
         raise FileError(f"{log}: has no loss terms apart by image set (term/SET/POSITION/own)")
     curves = tuple(
@@ -131,6 +179,4 @@ def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, npt.NDA
 
 def _acl(folder: Path) -> bool | None:
     recipe = folder / "recipe.json"
-    if not recipe.is_file():
-        return None
-    return bool(json.loads(recipe.read_text(encoding="utf-8"))["objective"]["acl"])
+    return read_json(recipe, RecipeLine)["objective"]["acl"] if recipe.is_file() else None

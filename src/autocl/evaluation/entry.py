@@ -10,10 +10,9 @@ from typing import Any
 
 from autocl.baselines.base import Method, get_method
 from autocl.baselines.incontext import InContext
-from autocl.baselines.padded import padded
 from autocl.data.catalog import describe
 from autocl.data.imageset import ImageSet
-from autocl.data.loading import load
+from autocl.data.loading import load, padded
 from autocl.errors import InputError
 from autocl.evaluation.protocol import SetRef, Setting
 from autocl.evaluation.published import Provenance

@@ -6,17 +6,51 @@ What differs from one run to the next, the time it took, stands apart in RESULTS
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from autocl.errors import FileError
+from autocl.errors import FileError, InputError
 from autocl.evaluation.lines import put_lines, read_lines
-from autocl.evaluation.published import Provenance
+from autocl.evaluation.published import Provenance, ProvenanceLine
 from autocl.evaluation.statistics import Summary
 from autocl.matrix import TransferMatrix
 
 SECONDS = "seconds.jsonl"
 DIGITS = 4
 """Decimals of percentages; a test set of 10,000 images has steps of 0.01."""
+
+
+class ResultLine(TypedDict):
+    """A result as a line of its table's file has it; see `Result`."""
+
+    entry: str
+    setting: str
+    identity: dict[str, Any]
+    trained: ProvenanceLine
+    outputs: int | None
+    tasks: tuple[str, ...]
+    cells: dict[str, tuple[float, ...]]
+    matrix: list[list[float | None]] | None
+    metrics: dict[str, tuple[float, float]]
+    notes: tuple[str, ...]
+    incomparable: str
+    cost: "CostLine"
+
+
+class CostLine(TypedDict, total=False):
+    """Of one run; a result says all of it or nothing."""
+
+    examples: int
+    gradient_steps: int
+    state_bytes: int
+
+
+class SecondsLine(TypedDict):
+    """How long one run of a result took."""
+
+    table: str
+    entry: str
+    setting: str
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +89,11 @@ class Result:
         """Entry and setting."""
         return self.entry, self.setting
 
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """Notes on image sets whose copy is not the official one."""
+        return tuple(note for note in self.notes if note.startswith(tuple(self.identity.get("data", ()))))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a line of the table's file."""
         return {
@@ -73,20 +112,32 @@ class Result:
         }
 
     @staticmethod
-    def from_dict(values: Mapping[str, Any], table: str) -> "Result":
-        """What `to_dict` gave, or JSON made of it."""
-        matrix = values["matrix"]
+    def from_line(line: ResultLine, table: str) -> "Result":
+        """What `to_dict` gave, read back."""
+        matrix, tasks = line["matrix"], line["tasks"]
+        if matrix is not None and [len(row) for row in matrix] != [len(tasks)] * len(tasks):
+            raise InputError(f"its matrix is not [{len(tasks)}, {len(tasks)}], one row for each task")
+        shares = [v for row in matrix or [] for v in row if v is not None]
+        if not all(0 <= v <= 1 for v in shares):
+            raise InputError("its matrix holds what is no accuracy between 0 and 1")
+        if not all(0 <= v <= 100 for values in line["cells"].values() for v in values):
+            raise InputError("its cells hold what is no accuracy in percent")
+        if line["cost"] and line["cost"].keys() != CostLine.__optional_keys__:
+            raise InputError(f"its cost must name {', '.join(sorted(CostLine.__optional_keys__))}")
         return Result(
-            **{
-                **values,
-                "table": table,
-                "trained": Provenance.from_dict(values["trained"]),
-                "tasks": tuple(values["tasks"]),
-                "cells": {name: tuple(v) for name, v in values["cells"].items()},
-                "matrix": None if matrix is None else TransferMatrix.from_lists(matrix),
-                "metrics": {name: (mean, std) for name, (mean, std) in values["metrics"].items()},
-                "notes": tuple(values["notes"]),
-            }
+            table=table,
+            entry=line["entry"],
+            setting=line["setting"],
+            identity=line["identity"],
+            trained=Provenance.from_line(line["trained"]),
+            outputs=line["outputs"],
+            tasks=tasks,
+            matrix=None if matrix is None else TransferMatrix.from_lists(matrix),
+            metrics=line["metrics"],
+            cells=line["cells"],
+            notes=line["notes"],
+            incomparable=line["incomparable"],
+            cost={name: int(number) for name, number in line["cost"].items()},  # type: ignore[call-overload]
         )
 
 
@@ -106,15 +157,15 @@ def read_results(folder: Path, table: str) -> list[Result]:
     First what learns in context, then what descends on all training images, then what descends on the demos.
     """
     path = folder / f"{table}.jsonl"
-    times = {(v["table"], v["entry"], v["setting"]): v["seconds"] for v in read_lines(folder / SECONDS)}
+    timed = read_lines(folder / SECONDS, SecondsLine)
+    times = {(t["table"], t["entry"], t["setting"]): t["seconds"] for t in timed}
     results = []
-    for number, values in enumerate(read_lines(path), 1):
+    for line in read_lines(path, ResultLine):
         try:
-            result = Result.from_dict(values, table)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise FileError(
-                f"{path}, line {number}: not a result written by this autocl ({error}); delete the line"
-            ) from error
+            result = Result.from_line(line, table)
+        except InputError as error:
+            named = f"the line of {line['entry']}, {line['setting']}"
+            raise FileError(f"{path}: {named}: {error}; delete it and measure again") from error
         results.append(replace(result, seconds=times.get((table, *result.key))))
     kinds: dict[str, int] = {}
     for r in results:

@@ -109,7 +109,8 @@ def _lines(protocol: Protocol, results: Sequence[Result], row: str | None) -> li
     for cell, parts in protocol.averages.items():
         values = [of_cell[part][1] for part in parts]
         lacking = next((of_cell[part][0] for part in parts if not of_cell[part][1]), None)
-        over = [sum(run) / len(run) for run in zip(*values, strict=True)] if lacking is None else []
+        # Settings may have been measured with different numbers of runs: a run has the same number in all.
+        over = [sum(run) / len(run) for run in zip(*values, strict=False)] if lacking is None else []
         of_cell[cell] = lacking or of_cell[parts[0]][0], tuple(over)
     made = []
     for cell in protocol.cells:

@@ -3,17 +3,17 @@
 They go to RESULTS/report/NAME/, which is not kept; their numbers to RESULTS/weights.jsonl, which is.
 """
 
-import base64
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import Any, TypedDict
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.data.split import split_stream
+from autocl.data.fixed import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.lines import put_lines, read_lines
@@ -40,6 +40,16 @@ FLAT = (6.8, 2.5)
 LINES, REPORT = "weights.jsonl", "report"
 
 
+class WeightsLine(TypedDict):
+    """One learner's line of RESULTS/weights.jsonl: percentages, one for each run."""
+
+    entry: str
+    identity: dict[str, Any]
+    few_demos: int
+    stability_gap: list[float]
+    learning_acceleration: list[float]
+
+
 def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **options: object) -> bytes:
     """A plot as PNG, in a figure that nobody has to close."""
     figure = Figure(figsize=size, layout="constrained")
@@ -53,15 +63,10 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
     return out.getvalue()
 
 
-def inline(picture: bytes, kind: str = "png") -> str:
-    """As an address that a page can hold in itself."""
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
-
-
 def place(folder: Path, name: str) -> Path:
     """Where the pictures of an entry lie in a folder of results."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
-    return folder / REPORT / (safe or "entry")
+    return folder / REPORT / (safe[:100] or "entry")
 
 
 def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
@@ -83,7 +88,7 @@ def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = 
         "data": [s.hash[:16] for s in sets],
         "scenario": scenario,
     }
-    known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES)}
+    known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES, WeightsLine)}
     if known.get(entry.name) == identity and (where / "stream.png").is_file():
         return where
     say(f"weights: drawing {entry.name}")

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor, nn
 
-from autocl.registry import Registry
+from autocl.names import Registry
 
 State = dict[str, Tensor]
 """A layer's part of the learner's state: named tensors, batch first."""

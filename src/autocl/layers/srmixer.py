@@ -9,12 +9,43 @@ Shape legend: B = streams, T = demos, P = patches, E = channels of a patch, N = 
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.mixing import channel_mixer, token_mixer
 from autocl.layers.srwm import SRWMLayer
+
+TOKEN_FACTOR = 2.0
+CHANNEL_FACTOR = 0.5
+
+
+class _Transpose(nn.Module):
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        return h.mT
+
+
+def token_mixer(n_patches: int, embedding: int, dropout: float) -> nn.Module:
+    """The network that sees one channel of all patches: [n, P, E] to [n, P, E]."""
+    layers = _two_layers(n_patches, TOKEN_FACTOR, dropout)
+    return nn.Sequential(nn.LayerNorm(embedding), _Transpose(), *layers, _Transpose())
+
+
+def channel_mixer(embedding: int, dropout: float) -> nn.Module:
+    """The network that sees all channels of one patch: [n, P, E] to [n, P, E]."""
+    return nn.Sequential(nn.LayerNorm(embedding), *_two_layers(embedding, CHANNEL_FACTOR, dropout))
+
+
+def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
+    inner = max(1, int(width * factor))
+    return [
+        nn.Linear(width, inner),
+        nn.GELU(),
+        nn.Dropout(dropout),
+        nn.Linear(inner, width),
+        nn.Dropout(dropout),
+    ]
+
 
 MAX_PATCHES = 64
 """The size of the largest SRWM head."""

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from autocl.config import Count, Natural, OneOf, Positive, Range, check
 from autocl.errors import InputError
-from autocl.registry import Registry
+from autocl.names import Registry
 
 State = dict[str, Tensor]
 """What a read-out knows, batch first."""

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from autocl.config import check, from_dict
-from autocl.errors import FileError, TrainingError
+from autocl.errors import FileError, InputError, TrainingError
 from autocl.files import read_tensors, write_tensors
 from autocl.learner import Learner, LearnerState
+from autocl.typed_json import parse_json
 
 FILE_NAME = "last.safetensors"
 GOOD = "good.safetensors"
@@ -40,8 +41,8 @@ class Progress:
     """Validations since the best one."""
     validated: int = -1
     """Step of the last validation."""
-    largest: float = math.inf
-    """Of all weights, at the last good checkpoint."""
+    largest: float | None = None
+    """Of all weights, at the last good checkpoint; None before the first."""
     finished: bool = False
     log_bytes: int = 0
     """Length of the log at this moment; what a killed run wrote behind it is cut off on resuming."""
@@ -96,7 +97,8 @@ def go_back(folder: Path) -> int | None:
 
 def _is_good(model: Learner, progress: Progress, score: float) -> bool:
     largest = max((float(t.detach().abs().max()) for t in model.weights().values() if t.numel()), default=0.0)
-    good = score >= progress.best_score - MAX_LOSS and largest <= MAX_GROWTH * progress.largest
+    grown = progress.largest is not None and largest > MAX_GROWTH * progress.largest
+    good = score >= progress.best_score - MAX_LOSS and not grown and math.isfinite(largest)
     if good:
         progress.largest = largest
     return good
@@ -119,15 +121,21 @@ def load(
         state: dict[str, Any] = _part(tensors, f"optimiser.{name}.")
         if not state:
             continue
-        fits = state.keys() == MOMENTS and all(
-            t.dim() == 0 or t.shape == parameter.shape for t in state.values()
-        )
-        if not fits:
+        if not _fits(state, parameter):
             raise FileError(f"{file}: damaged: the optimiser's state of {name} does not fit")
         moved = {k: t if t.dim() == 0 else t.to(parameter.device) for k, t in state.items()}
         optimiser.state[parameter] = moved
     carried = _part(tensors, "carried.")
     return _progress(file, meta), LearnerState(carried).to(model.device) if carried else None
+
+
+def _fits(state: dict[str, Tensor], parameter: Tensor) -> bool:
+    """Whether Adam can go on with what a file says it kept of a parameter."""
+    if state.keys() != MOMENTS or state["step"].shape != () or not state["step"].is_floating_point():
+        return False
+    moments = [t for name, t in state.items() if name != "step"]
+    alike = all(t.shape == parameter.shape and t.dtype == parameter.dtype for t in moments)
+    return alike and all(bool(t.isfinite().all()) for t in state.values())
 
 
 def read_progress(folder: Path) -> Progress:
@@ -138,8 +146,8 @@ def read_progress(folder: Path) -> Progress:
 
 def _progress(file: Path, meta: dict[str, str]) -> Progress:
     try:
-        return from_dict(Progress, json.loads(meta["progress"]))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        return from_dict(Progress, parse_json(meta.get("progress", "{}"), dict[str, Any], where=str(file)))
+    except InputError as error:
         raise FileError(f"{file}: not a checkpoint of this version of autocl ({error})") from error
 
 

@@ -1,20 +1,36 @@
 """The folder of a run: who writes to it, whether there is room, and which images it was begun with."""
 
-import json
 import os
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypedDict
 
 from filelock import FileLock, Timeout
 
 from autocl.data.imageset import LabelledSet
-from autocl.errors import TrainingError
+from autocl.errors import FileError, TrainingError
 from autocl.files import write_json
+from autocl.typed_json import read_json
 
 LOCK, HOLDER, DATA = ".lock", ".lock.json", "data.json"
+
+
+class DataLine(TypedDict):
+    """What a run was begun with, for each set."""
+
+    set: str
+    classes: int
+    hash: str
+
+
+class HolderLine(TypedDict):
+    """Who holds a run's folder."""
+
+    pid: int
+    host: str
 
 
 @contextmanager
@@ -61,12 +77,10 @@ def check_data(folder: Path, sets: Sequence[LabelledSet], *, resume: bool) -> No
     path = folder / DATA
     if resume and path.is_file():
         try:
-            before = {entry["set"]: entry["hash"] for entry in json.loads(path.read_text(encoding="utf-8"))}
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise TrainingError(
-                f"{path} is damaged ({error}): delete it if the images are the same"
-            ) from error
-        changed = [str(e["set"]) for e in now if before.get(str(e["set"])) != e["hash"]]
+            before = {line["set"]: line["hash"] for line in read_json(path, list[DataLine])}
+        except FileError as error:
+            raise TrainingError(f"{error}: delete it if the images are the same") from error
+        changed = [line["set"] for line in now if before.get(line["set"]) != line["hash"]]
         if changed:
             raise TrainingError(
                 f"{folder} was begun with other images of {', '.join(changed)}: bring them back, or start a "
@@ -75,7 +89,7 @@ def check_data(folder: Path, sets: Sequence[LabelledSet], *, resume: bool) -> No
     write_json(path, now)
 
 
-def describe_sets(sets: Sequence[LabelledSet]) -> list[dict[str, str | int]]:
+def describe_sets(sets: Sequence[LabelledSet]) -> list[DataLine]:
     """Name, number of classes and content of each set."""
     return [
         {"set": f"{s.name}/{s.split}", "classes": s.n_classes, "hash": getattr(s, "hash", "")} for s in sets
@@ -84,7 +98,7 @@ def describe_sets(sets: Sequence[LabelledSet]) -> list[dict[str, str | int]]:
 
 def _holder(folder: Path) -> str:
     try:
-        who = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
+        who = read_json(folder / HOLDER, HolderLine)
         return f"process {who['pid']} on {who['host']}"
-    except (OSError, ValueError, TypeError, KeyError):
+    except FileError:
         return "another process"

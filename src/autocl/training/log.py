@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from rich.console import Console
@@ -17,6 +17,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from autocl.errors import FileError
 from autocl.objective import Outcome
+from autocl.typed_json import read_json_lines
+
+
+class LogLine(TypedDict):
+    """A line of a log: its step, and anything by name."""
+
+    step: int
 
 
 class RunLog:
@@ -174,20 +181,4 @@ def note(loss: float, outcome: Outcome, streams_per_second: float) -> str:
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All lines of a run's log, but for a last one that a killed run did not finish."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            entry = json.loads(line) if line.strip() else {}
-        except (ValueError, RecursionError) as error:
-            if number == len(lines):
-                break
-            raise FileError(f"{path}: line {number} is damaged ({error})") from error
-        if not isinstance(entry, dict) or (entry and not isinstance(entry.get("step"), int)):
-            raise FileError(f"{path}: line {number} is no entry of a log: {line[:60]!r}")
-        if entry:
-            found.append(entry)
-    return found
+    return [dict(line) for line in read_json_lines(path, LogLine)]

@@ -4,7 +4,6 @@ A recipe says everything that decides the result: data, streams, learner, object
 saved beside the run, and a run is resumed with the recipe it was started with, or not at all.
 """
 
-import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.errors import FileError, InputError
 from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
 from autocl.objective import ObjectiveConfig
+from autocl.typed_json import read_json
 
 FILE_NAME = "recipe.json"
 
@@ -245,11 +245,11 @@ def differences(ours: Recipe, theirs: Recipe) -> dict[str, str]:
 def read_recipe(folder: Path) -> Recipe:
     """The recipe that the run in a folder was started with."""
     path = folder / FILE_NAME
+    if not path.is_file():
+        raise FileError(f"{folder} is not a run: there is no {FILE_NAME} in it")
     try:
-        return from_dict(Recipe, json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise FileError(f"{folder} is not a run: there is no {FILE_NAME} in it") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError) as error:
+        return from_dict(Recipe, read_json(path, dict[str, Any]))
+    except InputError as error:
         raise FileError(f"{path}: not a recipe of this version of autocl ({error})") from error
 
 

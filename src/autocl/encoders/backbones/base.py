@@ -5,8 +5,10 @@ Shape legend: n = images, F = features.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,74 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autocl.errors import FileError, InputError
+from autocl.errors import AutoclError, FileError, InputError
 from autocl.pictures import decode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocess:
+    """Squeeze into a square (nothing is cut off), then (pixel − mean) / std with pixels from 0 to 255.
+
+    Networks are trained on crops squeezed by up to a third, so that a usual photograph suffers little.
+    """
+
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    def __str__(self) -> str:
+        channels = f"minus {list(self.mean)}, divided by {list(self.std)}"
+        return f"RGB squeezed to {self.size}×{self.size} (bicubic), {channels}"
+
+    def pixels(self, images: Sequence[Image.Image]) -> npt.NDArray[np.uint8]:
+        """RGB images of any size to [n, S, S, 3]."""
+        side = (self.size, self.size)
+        out = np.empty((len(images), *side, 3), np.uint8)
+        for i, image in enumerate(images):
+            if image.size != side:
+                # The gap makes huge pictures cheap: they are first shrunk by a whole factor.
+                image = image.resize(side, Image.Resampling.BICUBIC, reducing_gap=2.0)
+            out[i] = np.asarray(image)
+        return out
+
+    def normalised(self, images: Sequence[Image.Image]) -> npt.NDArray[np.float32]:
+        """RGB images of any size to [n, 3, S, S], normalised."""
+        x = self.pixels(images).transpose(0, 3, 1, 2).astype(np.float32, order="C")
+        x -= np.array(self.mean, np.float32)[:, None, None]
+        x /= np.array(self.std, np.float32)[:, None, None]
+        return x
+
+
+@contextmanager
+def needs(backbone: str, extra: str, package: str) -> Iterator[None]:
+    """Around an import: when `package` is missing, say which extra of autocl brings it."""
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            f"backbone {backbone!r} needs {package} ({error}): pip install 'autocl[{extra}]'"
+        ) from error
+
+
+@contextmanager
+def downloading(backbone: str, folder: str) -> Iterator[None]:
+    """Around a hub's loading: whatever it raises becomes one line with the remedy.
+
+    Args:
+        backbone: what was asked for.
+        folder: where the hub keeps what it has downloaded.
+    """
+    try:
+        yield
+    except AutoclError:
+        raise
+    except Exception as error:  # each hub and each network library has errors of its own
+        line = shorten(str(error), 200, placeholder=" …")
+        raise FileError(
+            f"backbone {backbone!r} could not be loaded ({type(error).__name__}: {line}). Check the name; if "
+            f"this machine is offline, load it once on one that is not and copy that one's {folder} here"
+        ) from error
+
 
 Picture = Image.Image | npt.NDArray[np.uint8]
 """A Pillow image, or uint8 [H, W], [H, W, 1], [H, W, 3] or [H, W, 4]."""

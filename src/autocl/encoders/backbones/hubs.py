@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
-from autocl.encoders.backbones.missing import downloading, needs
+from autocl.encoders.backbones.base import Backbone, BackboneRef, downloading, fingerprint_of, needs
 from autocl.errors import FileError, InputError
 
 HF_CACHE = "Hugging Face cache (~/.cache/huggingface, or HF_HOME)"

@@ -12,12 +12,10 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
+from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
 from autocl.encoders.backbones.efficientnet_lite import SHAPES, EfficientNetLite, Shape
-from autocl.encoders.backbones.missing import needs
 from autocl.encoders.backbones.onnx_file import open_session
 from autocl.encoders.backbones.onnx_graph import to_onnx
-from autocl.encoders.backbones.preprocess import Preprocess
 from autocl.errors import FileError, InputError
 
 DEFAULT_SIZE = 224

@@ -1,22 +1,28 @@
 """ONNX models on onnxruntime: `onnx:FILE` as a backbone, and the session every other user shares."""
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
-from autocl.encoders.backbones.missing import needs
-from autocl.encoders.backbones.preprocess import Preprocess
+from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
 from autocl.errors import FileError
+from autocl.typed_json import parse_json
 
-IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
-"""What most networks are trained with, and a file that says nothing gets."""
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+"""Of ImageNet: what most networks are trained with, and a file that says nothing gets."""
+
+
+class SaidPreprocess(TypedDict, total=False):
+    """What a file may say of its input, in units of pixels from 0 to 255."""
+
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
 
 
 def open_session(model: bytes) -> Any:
@@ -77,13 +83,8 @@ def _preprocess(session: Any, path: Path) -> Preprocess:
         raise FileError(f"{path}: its input must be one float tensor [N, 3, S, S], got {found}")
     size = shape[2] if isinstance(shape[2], int) else 224
     text = session.get_modelmeta().custom_metadata_map.get("autocl.preprocess")
-    try:
-        said = {} if text is None else json.loads(text)
-        mean, std = (tuple(map(float, said.get(key, IMAGENET[key]))) for key in ("mean", "std"))
-        (m1, m2, m3), (s1, s2, s3) = mean, std
-        return Preprocess(size=int(said.get("size", size)), mean=(m1, m2, m3), std=(s1, s2, s3))
-    except (ValueError, TypeError, AttributeError) as error:
-        raise FileError(f"{path}: its entry autocl.preprocess cannot be read: {text!r}") from error
+    said = parse_json(text or "{}", SaidPreprocess, where=f"{path}: its entry autocl.preprocess")
+    return Preprocess(size=said.get("size", size), mean=said.get("mean", MEAN), std=said.get("std", STD))
 
 
 def _line(error: Exception) -> str:

@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from autocl.errors import InputError
-from autocl.ops.backends import choose
-from autocl.ops.checks import check_pair
+from autocl.ops.backends import check_pair, choose
 
 __all__ = ["srwm"]
 
