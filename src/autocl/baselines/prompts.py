@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for
-from autocl.baselines.examples import share_of
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
 from autocl.config import Amount, Count, Positive, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task

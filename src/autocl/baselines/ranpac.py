@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
 from autocl.baselines.embedding import Embedding
-from autocl.baselines.examples import share_of
 from autocl.config import Count, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task

@@ -9,8 +9,7 @@ from PIL import Image
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, fingerprint_of
-from autocl.encoders.backbones.preprocess import Preprocess
+from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of
 from autocl.encoders.vit import ViT
 from autocl.errors import FileError
 
