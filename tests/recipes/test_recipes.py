@@ -61,7 +61,6 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones() -> None:
         (lambda: {"prototype": float("nan")}, "Recipe.prototype must be at least 0, got nan"),
         (lambda: {"carry_state": -1}, "Recipe.carry_state must be at least 0, got -1"),
         (lambda: {"validation": Validation(every=0)}, "Validation.every must be at least 1, got 0"),
-        (lambda: {"optimiser": Optimiser(accumulate=0)}, "Optimiser.accumulate must be at least 1, got 0"),
         (lambda: {"optimiser": Optimiser(lr=-1.0)}, "Optimiser.lr must be at least 0, got -1.0"),
         (lambda: {"sources": ()}, "recipe quick: .*at least one image set"),
         (lambda: {"objective": ObjectiveConfig(own_weights=(1.0, 2.0))}, "each of its 1 image sets"),
@@ -130,7 +129,7 @@ def test_learners_that_start_from_a_shipped_one_can() -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"name": 3}', "[1, 2]", "[" * 100000])
 def test_a_damaged_recipe_is_named(tmp_path, text: str) -> None:
     (tmp_path / "recipe.json").write_text(text)
-    with pytest.raises(FileError, match=r"recipe\.json: not a recipe of this version"):
+    with pytest.raises(FileError, match=r"recipe\.json: (damaged|not a recipe)"):
         read_recipe(tmp_path)
 
 
