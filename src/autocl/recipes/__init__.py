@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from autocl.names import resolve
-from autocl.recipes import fast, meta_baselines, paper, zoo
+from autocl.recipes import fast, finetuned, meta_baselines, paper, zoo
 from autocl.training.recipe import Recipe
 
 OURS: tuple[Callable[[], Recipe], ...] = (
@@ -12,6 +12,7 @@ OURS: tuple[Callable[[], Recipe], ...] = (
     paper.paper_three_task,
     paper.paper_split_domain,
     paper.paper_split_class,
+    paper.paper_backbone,
     fast.fast_two_task,
     fast.fast_two_task_long,
     fast.fast_three_task,
@@ -38,9 +39,16 @@ SHIPPED: tuple[Callable[[], Recipe], ...] = (
     meta_baselines.anml,
 )
 """Named as their results in the zoo, with dashes."""
+FINETUNED: tuple[Callable[[], Recipe], ...] = (
+    finetuned.split_domain_5_shots,
+    finetuned.split_class_5_shots,
+    finetuned.finetuned_omniglot,
+    finetuned.finetuned_both,
+)
+"""For rows of the paper's tables; their learners do not ship."""
 RECIPES: dict[str, Callable[[], Recipe]] = {
     **{f.__name__: f for f in OURS},
-    **{f.__name__.replace("_", "-"): f for f in SHIPPED},
+    **{f.__name__.replace("_", "-"): f for f in (*SHIPPED, *FINETUNED)},
 }
 
 

@@ -109,3 +109,13 @@ def test_classes_with_too_few_images_are_not_drawn() -> None:
     uneven = FeatureSet(name="u", split="all", features=features, starts=starts, classes=tuple("abcdefghijk"))
     drawn = draw_rows(uneven, KINDS[2], np.random.default_rng(0))
     assert drawn.demos.min() >= 3
+
+
+@pytest.mark.parametrize("kind", [*KINDS[:3], *KINDS[12:15], NOVELTY], ids=lambda k: k.name)
+def test_all_draws_of_a_cell_have_equally_many_demos_and_queries(kind: Kind) -> None:
+    starts = np.cumsum([0, *range(25, 50)])
+    features = np.zeros((starts[-1], 1), np.float32)
+    names = tuple(f"c{i}" for i in range(25))
+    uneven = FeatureSet(name="u", split="all", features=features, starts=starts, classes=names)
+    shapes = {(p.x.shape, p.queries.shape) for p in cells({"u": uneven}, draws=6, kinds=(kind,))}
+    assert len(shapes) == 1

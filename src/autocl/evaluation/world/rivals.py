@@ -82,6 +82,8 @@ class Rival:
     """(N, F, T, M) -> how many numbers it keeps."""
     constant: bool
     """Whether they depend on neither T nor M."""
+    told: bool = False
+    """Whether it must be told where a task ends, which learners are not."""
     probabilities: bool = False
     """Whether a softmax of its scores is meant as probabilities."""
     novelty: Callable[[Problem], Doubles] | None = None
@@ -223,7 +225,7 @@ RIVALS: tuple[Rival, ...] = (
         for penalty in RIDGES
     ),
     Rival(name="mean per task and label", answer=task_means, numbers=lambda N, F, T, M: 2 * M * F,
-          constant=False),
+          constant=False, told=True),
     Rival(name="1-NN", answer=neighbours(1), numbers=_all_demos, constant=False,
           novelty=lambda p: -p.cross.max(1)),
     Rival(name="3-NN", answer=neighbours(3), numbers=_all_demos, constant=False),

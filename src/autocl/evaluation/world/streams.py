@@ -149,13 +149,14 @@ def draw_rows(features: FeatureSet, kind: Kind, rng: np.random.Generator) -> Row
     """Rows of one draw. Demos of a task come in random order, queries class by class."""
     N = kind.n_classes
     eligible = rng.permutation(_eligible(features, kind))
+    fewest = int(features.counts[eligible].min())
     chosen, others = eligible[:N], eligible[N:]
     images = [
         rng.permutation(np.arange(a, b))
         for a, b in zip(features.starts[chosen], features.starts[chosen + 1], strict=True)
     ]
     label = np.arange(N) if kind.scenario == "class" else np.arange(N) % WAYS
-    shots = _shots(kind, min(len(rows) for rows in images), rng)
+    shots = _shots(kind, fewest, rng)
     demos, y, ends = [], [], []
     for task in range(kind.tasks):
         # (class, its first and last demo) of this task
@@ -177,13 +178,12 @@ def draw_rows(features: FeatureSet, kind: Kind, rng: np.random.Generator) -> Row
         y.append(labels[order])
         ends.append(len(rows))
     asked = QUERIES // 2 if kind.twist == "novelty" else QUERIES
-    left = [rows[k:] for rows, k in zip(images, shots, strict=True)]
-    each = min(asked // N, min(len(rows) for rows in left))
-    queries = [rows[:each] for rows in left]
+    each = min(asked // N, fewest - max(shots))  # the same in every draw, so that draws make a batch
+    queries = [rows[k : k + each] for rows, k in zip(images, shots, strict=True)]
     answers = [np.full(each, label[c]) for c in range(N)]
     if kind.twist == "novelty":
         strange = np.concatenate([np.arange(features.starts[c], features.starts[c + 1]) for c in others])
-        queries.append(rng.permutation(strange)[: each * N])
+        queries.append(rng.permutation(strange)[: min(each * N, len(others) * fewest)])
         answers.append(np.full(len(queries[-1]), NOVEL))
     return Rows(
         np.concatenate(demos), np.concatenate(y).astype(np.int64), np.cumsum(ends).astype(np.int64),

@@ -1,0 +1,202 @@
+"""Contestants: learners and rivals in the one form in which the world table asks them.
+
+Shape legend: B = draws of a cell, T = demos, Q = queries, F = features, N = classes.
+"""
+
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autocl.baselines.embedding import measuring
+from autocl.evaluation.world.rivals import Doubles, Problem, Rival
+from autocl.evaluation.world.streams import Passage
+from autocl.learner import Learner, ReadoutLearner
+from autocl.learner.fast import FastWeightLearner
+from autocl.learner.state import LearnerState
+
+REVISION = 1
+"""Raise it when a rival changes what it computes: older lines are then not used."""
+ONLINE = 50
+"""Demos and queries that are timed one by one."""
+
+
+class Answers(NamedTuple):
+    """What a contestant says to all draws of a cell."""
+
+    scores: Doubles
+    """[B, Q, N]."""
+    novelty: Doubles | None
+    """How unlike all demos each query is, [B, Q]; None: it does not say."""
+
+
+class Contestant(Protocol):
+    """One row of the table."""
+
+    @property
+    def name(self) -> str:
+        """In the table."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever its answers may change."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether its state has a size that depends on neither demos nor tasks."""
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether a softmax of its scores is meant as probabilities."""
+
+    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
+        """Take it through all draws of a cell, which have equally many demos and queries."""
+
+    def state_bytes(self, passage: Passage, n_labels: int) -> int:
+        """What it keeps of a stream."""
+
+
+@dataclass(frozen=True)
+class RivalContestant:
+    """A rival, one draw at a time."""
+
+    rival: Rival
+
+    @property
+    def name(self) -> str:
+        """In the table."""
+        return self.rival.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Rivals have no weights: their code is numbered."""
+        return f"rival {REVISION}"
+
+    @property
+    def constant(self) -> bool:
+        """As the rival says."""
+        return self.rival.constant
+
+    @property
+    def probabilities(self) -> bool:
+        """As the rival says."""
+        return self.rival.probabilities
+
+    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
+        """Solve each draw."""
+        problems = [Problem(passage, n_labels) for passage in passages]
+        novelty = self.rival.novelty
+        return Answers(
+            np.stack([self.rival.answer(p) for p in problems]),
+            None if novelty is None else np.stack([novelty(p) for p in problems]),
+        )
+
+    def state_bytes(self, passage: Passage, n_labels: int) -> int:
+        """Numbers of four bytes."""
+        T, F = passage.x.shape
+        return 4 * self.rival.numbers(n_labels, F, T, len(passage.ends))
+
+
+@dataclass(frozen=True)
+class LearnerContestant:
+    """A learner over features of its encoder, all draws as one batch of streams."""
+
+    name: str
+    learner: Learner
+    constant: bool = True
+    probabilities: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the learner."""
+        return self.learner.fingerprint()
+
+    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
+        """Learn all demos, then answer."""
+        x, y, q = _batch(passages)
+        with measuring(self.learner):
+            states = self._learned(x, y, n_labels)
+            if len(states) == 1:
+                scores = self.learner.predict_features(q, states[0])
+            else:
+                scores = self.learner.predict_together(q, states)
+            scores = scores[..., :n_labels].double()
+            if isinstance(self.learner, ReadoutLearner) and len(states) == 1:
+                novelty = self.learner.novelty_features(q, states[0]).double()
+            else:
+                novelty = 1 - scores.softmax(-1).amax(-1)
+        return Answers(scores.numpy(), novelty.numpy())
+
+    def state_bytes(self, passage: Passage, n_labels: int) -> int:
+        """Of the states after one stream."""
+        x, y, _ = _batch([passage])
+        with measuring(self.learner):
+            return sum(state.nbytes for state in self._learned(x, y, n_labels))
+
+    def online(self, passage: Passage, n_labels: int) -> tuple[float, float]:
+        """CPU seconds for one demo and for one query, when they come one by one in the middle of a stream."""
+        x, y, q = _batch([passage])
+        half = x.shape[1] // 2
+        with measuring(self.learner):
+            (state, *_) = self._learned(x[:, :half], y[:, :half] % self._outputs(n_labels), n_labels)
+            start = time.process_time()
+            steps = range(half, min(half + ONLINE, x.shape[1]))
+            for t in steps:
+                label = y[:, t : t + 1] % self._outputs(n_labels)
+                state = self.learner.learn_features(x[:, t : t + 1], label, state)
+            learned = time.process_time()
+            for i in range(ONLINE):
+                self.learner.predict_features(q[:, i : i + 1], state)
+            answered = time.process_time()
+        return (learned - start) / len(steps), (answered - learned) / ONLINE
+
+    def _outputs(self, n_labels: int) -> int:
+        """Labels that one state of the learner takes."""
+        return n_labels if self.learner.grows else min(n_labels, self.learner.config.n_classes)
+
+    def _learned(self, x: Tensor, y: Tensor, n_labels: int) -> list[LearnerState]:
+        """One state; more of them for a learner with too few outputs, as `ContinualClassifier` does it."""
+        N = self._outputs(n_labels)
+        if n_labels <= N:
+            return [self.learner.learn_features(x, y, self.learner.initial_state(len(x), n_labels))]
+        return [
+            LearnerState.stack(
+                [
+                    self.learner.learn_features(
+                        f[mine][None], labels[mine][None] - first, self.learner.initial_state()
+                    )
+                    for f, labels in zip(x, y, strict=True)
+                    for mine in [(labels >= first) & (labels < first + N)]
+                ]
+            )
+            for first in range(0, n_labels, N)
+        ]
+
+
+def without_body(learner: Learner) -> Learner | None:
+    """The same learner without its fast-weight body, if it has one beside its read-out."""
+    if isinstance(learner, FastWeightLearner):
+        if learner.readout is None:
+            return None
+        other = copy.deepcopy(learner)
+        with torch.no_grad():
+            other.head.weight.zero_()
+            other.head.bias.zero_()
+        return other
+    readout = getattr(learner, "readout", None)
+    if getattr(readout, "body", None) is None:
+        return None
+    other_learner = copy.deepcopy(learner)
+    other_learner.readout.body = None  # type: ignore[union-attr]
+    return other_learner
+
+
+def _batch(passages: Sequence[Passage]) -> tuple[Tensor, Tensor, Tensor]:
+    """Demos [B, T, F], labels [B, T], queries [B, Q, F]."""
+    x, y, q = (np.stack([getattr(p, name) for p in passages]) for name in ("x", "y", "queries"))
+    return torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(q)
