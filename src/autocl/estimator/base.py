@@ -31,7 +31,7 @@ from autocl.estimator.inputs import (
     to_features,
 )
 from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
-from autocl.estimator.state import Memory
+from autocl.estimator.state import ClassifierState
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 
@@ -46,7 +46,7 @@ class EstimatorBase(BaseEstimator):  # type: ignore[misc]
     Writers take turns: `with self._writing(): …`. Readers need no lock.
     """
 
-    _memory: Memory
+    _memory: ClassifierState
     _form: Form
     _backbone: tuple[object, Backbone]
     _learner: Learner
@@ -141,8 +141,8 @@ class EstimatorBase(BaseEstimator):  # type: ignore[misc]
         shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
         return learner.with_features(shape[1]) if len(shape) == 2 and shape[1] else learner
 
-    def _known(self) -> Memory:
-        memory: Memory | None = self.__dict__.get("_memory")
+    def _known(self) -> ClassifierState:
+        memory: ClassifierState | None = self.__dict__.get("_memory")
         if memory is None:
             raise UnfittedError(
                 "this ContinualClassifier has not learned anything yet: call partial_fit or fit first"

@@ -15,22 +15,22 @@ from autocl.errors import InputError
 from autocl.estimator.exact import (
     Forgetting,
     NoticingNovelty,
-    answer,
-    make_room,
-    notice,
-    show,
+    ensure_outputs,
+    learn_exact,
+    novelty_exact,
+    score_exact,
 )
 from autocl.estimator.inputs import (
     Encoded,
     InputTypeError,
     check_weights,
 )
-from autocl.estimator.labels import as_array, check_savable, ordered, read_labels, some
+from autocl.estimator.labels import as_array, check_savable, preview, read_labels, sorted_classes
 from autocl.estimator.report import Report, make_report
 from autocl.estimator.saving import Savable
 from autocl.estimator.state import (
-    Memory,
-    without,
+    ClassifierState,
+    without_class,
 )
 from autocl.learner.state import LearnerState
 
@@ -105,13 +105,13 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """Scores [n, K], in the order of `classes_`; with two classes [n], positive for the second."""
         memory = self._known()
-        scores = self._scores(X, memory)[:, ordered(memory.labels)[1]]
+        scores = self._scores(X, memory)[:, sorted_classes(memory.labels)[1]]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities [n, K], in the order of `classes_`."""
         memory = self._known()
-        sorted_: Floats = _shares(self._scores(X, memory))[:, ordered(memory.labels)[1]]
+        sorted_: Floats = _shares(self._scores(X, memory))[:, sorted_classes(memory.labels)[1]]
         return sorted_
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -167,7 +167,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
             doubt: Floats = 1.0 - _shares(self._scores(X, memory)).max(1)
             return doubt
         f, _ = self._features(X, self._learner, self._form, learning=False)
-        return notice(self._learner, memory, f).double().cpu().numpy()
+        return novelty_exact(self._learner, memory, f).double().cpu().numpy()
 
     def forget(self, label: Hashable) -> Self:
         """Forget a class as if it had never been shown, or refuse: never only in part.
@@ -179,7 +179,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
             memory = self._known()
             (label,) = read_labels([label])
             if label not in memory.labels:
-                raise InputError(f"label {label!r} was never learned; known are {some(memory.labels)}")
+                raise InputError(f"label {label!r} was never learned; known are {preview(memory.labels)}")
             if not isinstance(self._learner, Forgetting) or len(memory.members) > 1:
                 why = (
                     "classes are spread over an ensemble" if len(memory.members) > 1 else
@@ -190,7 +190,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
                     "before it came, or learn the other classes again"
                 )
             place = memory.labels.index(label)
-            self._memory = without(memory, place, self._learner.forget(memory.members[0], place))
+            self._memory = without_class(memory, place, self._learner.forget(memory.members[0], place))
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -199,7 +199,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
         labels = read_labels(y, len(answers))
         if unknown := set(labels) - set(self._known().labels):
             raise InputError(
-                f"y holds labels that were never learned: {some(sorted(unknown, key=repr))}; leave their "
+                f"y holds labels that were never learned: {preview(sorted(unknown, key=repr))}; leave their "
                 "images out or learn them first"
             )
         right = [answer == label for answer, label in zip(answers, labels, strict=True)]
@@ -212,7 +212,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
                 self.__dict__.pop(name, None)
         return self
 
-    def checkpoint(self, probes: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
+    def evaluate(self, probes: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
         """Measure the accuracy on probe sets, and keep it for `report_`.
 
         Call it after each task, with the tasks learned so far (or all): the rows make the accuracy matrix.
@@ -234,14 +234,14 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
                 learned.append(name)
         with self._writing():
             memory = self._known()
-            learned_at = {**dict.fromkeys(learned, len(memory.rows)), **memory.learned_at}
-            self._memory = replace(memory, rows=(*memory.rows, row), learned_at=learned_at)
+            learned_at = {**dict.fromkeys(learned, len(memory.evaluations)), **memory.learned_at}
+            self._memory = replace(memory, evaluations=(*memory.evaluations, row), learned_at=learned_at)
         return row
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """Labels known so far, [K]."""
-        return ordered(self._known().labels)[0]
+        return sorted_classes(self._known().labels)[0]
 
     @property
     def n_seen_(self) -> int:
@@ -252,7 +252,7 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
     def state_(self) -> LearnerState:
         """What the learner knows: a value of constant size."""
         members = self._known().members
-        return members[0] if len(members) == 1 else LearnerState.stack(list(members))
+        return members[0] if len(members) == 1 else LearnerState.cat(list(members))
 
     @property
     def report_(self) -> Report:
@@ -266,13 +266,13 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
         try:
             f, form = self._features(X, learner, {} if afresh else self._form, learning=True)
             labels = read_labels(y, len(f))
-            old = Memory(members=(learner.initial_state().fork(),)) if afresh else self._memory
+            old = ClassifierState(members=(learner.initial_state().fork(),)) if afresh else self._memory
             announced = [] if classes is None else read_labels(classes)
-            memory = make_room(learner, old, [*announced, *labels], overflow=self.overflow)
+            memory = ensure_outputs(learner, old, [*announced, *labels], overflow=self.overflow)
             check_savable(memory.labels[len(old.labels) :])
             outputs = {label: i for i, label in enumerate(memory.labels)}
             y_out = [outputs[label] for label in labels]
-            memory = show(learner, memory, f, y_out, test=self.prequential)
+            memory = learn_exact(learner, memory, f, y_out, test=self.prequential)
         except Exception:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
@@ -280,10 +280,10 @@ class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
             raise
         self._learner, self._form, self._memory = learner, form, memory
 
-    def _scores(self, X: Any, memory: Memory) -> Floats:
+    def _scores(self, X: Any, memory: ClassifierState) -> Floats:
         """[n, K] in the order of `memory.labels`, -inf at classes that were only announced."""
         f, _ = self._features(X, self._learner, self._form, learning=False)
-        return answer(self._learner, memory, f).double().cpu().numpy()
+        return score_exact(self._learner, memory, f).double().cpu().numpy()
 
 
 def _shares(scores: Floats) -> Floats:

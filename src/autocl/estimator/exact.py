@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from autocl.errors import InputError, StateError
-from autocl.estimator.labels import some
-from autocl.estimator.state import Memory
+from autocl.estimator.labels import preview
+from autocl.estimator.state import ClassifierState
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
@@ -52,7 +52,9 @@ Overflow = Literal["error", "ensemble"]
 """What to do about a class too many: refuse it, or let a further state of the learner take it."""
 
 
-def make_room(learner: Learner, memory: Memory, labels: Sequence[Hashable], *, overflow: Overflow) -> Memory:
+def ensure_outputs(
+    learner: Learner, memory: ClassifierState, labels: Sequence[Hashable], *, overflow: Overflow
+) -> ClassifierState:
     """The memory with an output for each of these labels, and with further states if they are needed.
 
     Raises:
@@ -66,7 +68,7 @@ def make_room(learner: Learner, memory: Memory, labels: Sequence[Hashable], *, o
         raise InputError(f"overflow={overflow!r} is not possible: choose 'error' or 'ensemble'")
     if total > N and overflow == "error" and not learner.grows:
         raise InputError(
-            f"{total} classes, but this learner has {N} outputs (new now: {some(new)}); nothing was "
+            f"{total} classes, but this learner has {N} outputs (new now: {preview(new)}); nothing was "
             "learned. Use a learner with more outputs (autocl zoo), or overflow='ensemble'"
         )
     members = memory.members
@@ -110,7 +112,9 @@ def encode(learner: Learner, x: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, test: bool) -> Memory:
+def learn_exact(
+    learner: Learner, memory: ClassifierState, f: Tensor, outputs: list[int], *, test: bool
+) -> ClassifierState:
     """Learn demos with features f [n, F] of the classes whose place in `memory.labels` is given.
 
     Args:
@@ -128,7 +132,7 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     """
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
-    tested, right = memory.tested, memory.right
+    tested, right = memory.n_tested, memory.n_correct
     with torch.inference_mode(), _solvable():
         for i, output in enumerate(outputs):
             demo = f[None, i : i + 1]
@@ -149,10 +153,12 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
         )
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
     last = (f[-1].clone(), *place_of(learner, outputs[-1]))
-    return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
+    return replace(
+        memory, members=kept, counts=tuple(counts), n_tested=tested, n_correct=right, last_demo=last
+    )
 
 
-def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
+def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     with torch.inference_mode(), _solvable():
@@ -166,7 +172,7 @@ def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     return _masked(answers, memory.counts)
 
 
-def notice(learner: NoticingNovelty, memory: Memory, f: Tensor) -> Tensor:
+def novelty_exact(learner: NoticingNovelty, memory: ClassifierState, f: Tensor) -> Tensor:
     """Novelty [n] of queries with features f [n, F]: that for the state which finds it least new."""
     with torch.inference_mode(), _solvable():
         parts = [

@@ -18,7 +18,7 @@ from autocl.errors import FileError, InputError
 from autocl.estimator.base import EstimatorBase
 from autocl.estimator.inputs import check_image_shape
 from autocl.estimator.labels import from_json, to_json
-from autocl.estimator.state import Memory, fitting
+from autocl.estimator.state import ClassifierState, fits
 from autocl.files import check_tensors, read_tensors, write_tensors
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
@@ -28,15 +28,15 @@ from autocl.typed_json import parse_json
 class Savable(EstimatorBase):
     """An estimator that keeps what was learned, in memory or in a file, and goes back to it."""
 
-    def snapshot(self) -> Memory:
+    def snapshot(self) -> ClassifierState:
         """All that was learned so far, as a value: keep it, and `rollback` to it whenever you like."""
         return self._known()
 
-    def rollback(self, memory: Memory) -> Self:
+    def rollback(self, memory: ClassifierState) -> Self:
         """Go back (or forth) to a snapshot of this classifier or of one with the same learner."""
         with self._writing():
             learner = self._learner if self.__sklearn_is_fitted__() else self._find()
-            if not fitting(memory, learner):
+            if not fits(memory, learner):
                 raise InputError(
                     "this snapshot was taken with another learner: roll back to one of this one's"
                 )
@@ -57,7 +57,7 @@ class Savable(EstimatorBase):
             "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
             "overflow": self.overflow, "prequential": bool(self.prequential),
         }  # fmt: skip
-        write_memory(
+        write_classifier(
             path, memory, options=options, learner=learner.fingerprint(), source=source, notes=notes or {}
         )
 
@@ -78,7 +78,7 @@ class Savable(EstimatorBase):
             device: where to compute.
             backbone: needed when the classifier had a `Backbone` instead of the name of one.
         """
-        saved = read_memory(path)
+        saved = read_classifier(path)
         source = saved.source if learner is None else learner
         if source is None:
             raise InputError(f"{path} does not say where its learner is: pass learner=…, as when it was made")
@@ -98,16 +98,16 @@ class Savable(EstimatorBase):
                 f"{path}: was learned with learner {saved.learner}, but {source} is {mine}: a state means "
                 "nothing to other weights. Pass the learner it was made with"
             )
-        check_memory(path, saved.memory, clf._learner)
+        check_classifier(path, saved.memory, clf._learner)
         clf._memory = saved.memory.to(clf._learner.device)
         if "vectors" in clf._form:
             clf.n_features_in_ = clf._form["vectors"]
         return clf
 
 
-def write_memory(
+def write_classifier(
     path: str | Path,
-    memory: Memory,
+    memory: ClassifierState,
     *,
     options: "Options",
     learner: str,
@@ -127,10 +127,10 @@ def write_memory(
     kept: _Kept = {
         "labels": [to_json(label) for label in memory.labels],
         "counts": list(memory.counts),
-        "tested": memory.tested,
-        "right": memory.right,
-        "last": memory.last and memory.last[1:],
-        "rows": [dict(row) for row in memory.rows],
+        "tested": memory.n_tested,
+        "right": memory.n_correct,
+        "last": memory.last_demo and memory.last_demo[1:],
+        "rows": [dict(row) for row in memory.evaluations],
         "learned_at": dict(memory.learned_at),
         "members": len(memory.members),
         "form": options,
@@ -139,8 +139,8 @@ def write_memory(
     tensors = {
         f"{i}/{name}": t for i, state in enumerate(memory.members) for name, t in state.tensors.items()
     }
-    if memory.last is not None:
-        tensors["last"] = memory.last[0]
+    if memory.last_demo is not None:
+        tensors["last"] = memory.last_demo[0]
     meta = {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)}
     write_tensors(path, tensors, {**notes, **meta})
 
@@ -180,29 +180,29 @@ class _Kept(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What `read_memory` found."""
+    """What `read_classifier` found."""
 
-    memory: Memory
+    memory: ClassifierState
     options: Options
     learner: str
     source: str | None
 
 
-def read_memory(path: str | Path) -> Saved:
-    """Read what `write_memory` wrote. `check_memory` must follow, when the learner is there."""
+def read_classifier(path: str | Path) -> Saved:
+    """Read what `write_classifier` wrote. `check_classifier` must follow, when the learner is there."""
     tensors, meta = read_tensors(path, kind="classifier")
     kept = parse_json(meta.get("memory", ""), _Kept, where=f"{path}, memory")
     try:
         labels = tuple(from_json(label) for label in kept["labels"])
         _check_counts(kept, labels, len(tensors))
-        memory = Memory(
+        memory = ClassifierState(
             members=_members(tensors, kept["members"]),
             labels=labels,
             counts=tuple(kept["counts"]),
-            tested=kept["tested"],
-            right=kept["right"],
-            last=None if kept["last"] is None else (tensors["last"], *kept["last"]),
-            rows=tuple(kept["rows"]),
+            n_tested=kept["tested"],
+            n_correct=kept["right"],
+            last_demo=None if kept["last"] is None else (tensors["last"], *kept["last"]),
+            evaluations=tuple(kept["rows"]),
             learned_at=kept["learned_at"],
         )
         return Saved(memory=memory, options=kept["form"], learner=meta["learner"], source=kept["source"])
@@ -212,12 +212,12 @@ def read_memory(path: str | Path) -> Saved:
         ) from error
 
 
-def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
+def check_classifier(where: str | Path, memory: ClassifierState, learner: Learner) -> None:
     """Refuse a memory from a file that is not one of this learner's.
 
     Args:
         where: the file, for messages.
-        memory: from `read_memory`.
+        memory: from `read_classifier`.
         learner: whose it should be.
     """
     for i, member in enumerate(memory.members):
@@ -229,8 +229,8 @@ def check_memory(where: str | Path, memory: Memory, learner: Learner) -> None:
         raise FileError(
             f"{where}: damaged: {len(memory.labels)} labels for {len(memory.members)} states of {N} outputs"
         )
-    if memory.last is not None:
-        f, member_at, output = memory.last
+    if memory.last_demo is not None:
+        f, member_at, output = memory.last_demo
         features = torch.empty(learner.encoder.n_features, device="meta")
         check_tensors(where, {"last": f}, {"last": features})
         here = 0 <= member_at < len(memory.members)

@@ -1,6 +1,6 @@
-"""Memory: everything a ContinualClassifier has learned, as one immutable value.
+"""ClassifierState: everything a ContinualClassifier has learned, as one immutable value.
 
-Learning makes a new memory and puts it in the place of the old one in a single step. So a failed call leaves
+Learning makes a new one and puts it in the place of the old one in a single step. So a failed call leaves
 the old one untouched, predictions may run in other threads meanwhile, and going back is keeping the old one.
 """
 
@@ -16,11 +16,11 @@ from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
 Row = Mapping[str, float]
-"""Accuracy on each probe set that was asked about at one checkpoint."""
+"""Accuracy on each probe set that was asked about at one call of `evaluate`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class ClassifierState:
     """What is known after some demos."""
 
     members: tuple[LearnerState, ...]
@@ -29,26 +29,26 @@ class Memory:
     """In the order of appearance, which is the order of the learner's outputs."""
     counts: tuple[int, ...] = ()
     """Demos of each label; 0 for one that was only announced."""
-    tested: int = 0
+    n_tested: int = 0
     """Demos of known classes that were predicted before they were learned …"""
-    right: int = 0
-    """… and how many of those predictions were right."""
-    last: tuple[Tensor, int, int] | None = None
+    n_correct: int = 0
+    """… and how many of those predictions were correct."""
+    last_demo: tuple[Tensor, int, int] | None = None
     """The latest demo: features [F], the member that learned it, and its output there."""
-    rows: tuple[Row, ...] = ()
-    """What every checkpoint measured."""
+    evaluations: tuple[Row, ...] = ()
+    """What every call of `evaluate` measured."""
     learned_at: Mapping[str, int] = field(default_factory=dict)
-    """For each probe set the first row at which all its labels were known."""
+    """For each probe set the first evaluation at which all its labels were known."""
 
     @property
     def seen(self) -> int:
         """Number of demos."""
         return sum(self.counts)
 
-    def to(self, device: torch.device) -> "Memory":
+    def to(self, device: torch.device) -> "ClassifierState":
         """The same on another device."""
-        last = self.last and (self.last[0].to(device), *self.last[1:])
-        return replace(self, members=tuple(state.to(device) for state in self.members), last=last)
+        last = self.last_demo and (self.last_demo[0].to(device), *self.last_demo[1:])
+        return replace(self, members=tuple(state.to(device) for state in self.members), last_demo=last)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle and copy, as scikit-learn's parallel tools need them; files are never pickles."""
@@ -56,12 +56,12 @@ class Memory:
         return _unpickled, ({**values, "members": [dict(state.tensors) for state in self.members]},)
 
 
-def _unpickled(values: dict[str, Any]) -> Memory:
-    return Memory(**{**values, "members": tuple(LearnerState(t) for t in values["members"])})
+def _unpickled(values: dict[str, Any]) -> ClassifierState:
+    return ClassifierState(**{**values, "members": tuple(LearnerState(t) for t in values["members"])})
 
 
-def without(memory: Memory, place: int, state: LearnerState) -> Memory:
-    """A memory of one member that has forgotten the class at a place; those behind it move up.
+def without_class(memory: ClassifierState, place: int, state: LearnerState) -> ClassifierState:
+    """The state of one member without the class at a place, which was forgotten; later classes move up.
 
     Args:
         memory: before.
@@ -70,15 +70,17 @@ def without(memory: Memory, place: int, state: LearnerState) -> Memory:
     """
     labels = memory.labels[:place] + memory.labels[place + 1 :]
     counts = memory.counts[:place] + memory.counts[place + 1 :]
-    last = memory.last
+    last = memory.last_demo
     if last is not None:
         f, _, output = last
         last = None if output == place else (f, 0, output - (output > place))
     # Of the predictions nobody knows which were about this class: they start afresh.
-    return replace(memory, members=(state,), labels=labels, counts=counts, last=last, tested=0, right=0)
+    return replace(
+        memory, members=(state,), labels=labels, counts=counts, last_demo=last, n_tested=0, n_correct=0
+    )
 
 
-def fitting(memory: Memory, learner: Learner) -> bool:
+def fits(memory: ClassifierState, learner: Learner) -> bool:
     """Whether every member has the names, shapes and types of a learner's initial state, and is finite."""
     try:
         for state in memory.members:
