@@ -61,8 +61,7 @@ def write_world(made: World, out: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, f"{markdown(made.rows, made.times)}\n{cell_markdown(made.rows)}")
     for v in made.verdicts:
-        ax = plot_world(v)
-        assert ax.figure is not None
-        ax.figure.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
-        plt.close("all")
+        plot_world(v)
+        plt.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
+        plt.close()
     return path

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant, RivalContestant, without_body
 from autocl.evaluation.world.measure import (
     TYPICAL,
@@ -15,12 +16,12 @@ from autocl.evaluation.world.measure import (
     save_times,
     time_contestant,
 )
-from autocl.evaluation.world.rivals import RIVALS
+from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
 from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eyes, world_features
 from autocl.evaluation.world.streams import cells, fits
 from autocl.evaluation.world.summary import WITHOUT_BODY, Row, Verdict, rows_of, verdict
 from autocl.learner import Learner
-from autocl.learner.find import find_learner, learner_file, title_of
+from autocl.learner.find import find_learner
 
 DRAWS, QUICK_DRAWS = 10, 5
 TIMED = 3
@@ -73,12 +74,13 @@ def bench_world(
     """
     by_eyes: dict[str, tuple[Eyes, dict[str, Learner]]] = {}
     for one in asked:
-        learner = find_learner(one.learner)
-        with learner_file(one.learner) as file:
-            name = one.name or title_of(file)
-        eyes = eyes_of(learner, name, one.features)
+        entry = open_learner(one.learner)
+        name = one.name or entry.name
+        trained = ", ".join(entry.trained.sets) or "what its file does not name"
+        say(f"{name}: meta-trained on {trained}")
+        eyes = eyes_of(entry.learner, name, one.features)
         _, learners = by_eyes.setdefault(eyes.fingerprint, (eyes, {}))
-        learners[name] = learner
+        learners[name] = entry.learner
     return [
         _world(eyes, learners, folder, split=split, draws=draws, again=again, say=say)
         for eyes, learners in by_eyes.values()
@@ -153,6 +155,6 @@ def _world(
         features=eyes.name,
         sets=tuple(sets),
         rows=rows,
-        verdicts=[verdict(rows, name, [rival.name for rival in RIVALS]) for name in learners],
+        verdicts=[verdict(rows, name, RIVAL_NAMES) for name in learners],
         times={**times, **new},
     )
