@@ -34,8 +34,10 @@ class Asked:
 
     learner: str
     """A name in the zoo, a file, or the folder of a run."""
-    features: str | None = None
-    """For a learner of ready-made vectors: a backbone, or the learner whose encoder makes them."""
+    backbone: str | None = None
+    """For a learner of ready-made vectors: the frozen network that makes them, …"""
+    embedding: str | None = None
+    """… or the learner whose encoder does."""
     name: str | None = None
     """In the table; default: as the learner is called."""
 
@@ -78,7 +80,7 @@ def bench_world(
         name = one.name or entry.name
         trained = ", ".join(entry.trained.sets) or "what its file does not name"
         say(f"{name}: meta-trained on {trained}")
-        eyes = eyes_of(entry.learner, name, one.features)
+        eyes = eyes_of(entry.learner, name, one)
         _, learners = by_eyes.setdefault(eyes.fingerprint, (eyes, {}))
         learners[name] = entry.learner
     return [
@@ -87,29 +89,30 @@ def bench_world(
     ]
 
 
-def eyes_of(learner: Learner, name: str, features: str | None) -> Eyes:
+def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
     """Whose features a learner is measured on.
 
     Args:
         learner: one with an encoder, or one of ready-made vectors.
         name: of the learner.
-        features: for one of ready-made vectors, whose they are.
+        one: what was asked for.
     """
+    other = one.backbone or one.embedding
     if not learner.any_length:
-        if features is not None:
-            raise InputError(f"{name} has an encoder of its own: it takes no features of {features}")
+        if other is not None:
+            raise InputError(f"{name} has an encoder of its own: it takes no features of {other}")
         return learner_eyes(learner, name)
-    if features is None:
+    if one.backbone is not None:
+        return backbone_eyes(get_backbone(one.backbone))
+    if one.embedding is None:
         raise InputError(
-            f"{name} takes ready-made vectors: say whose with --embedding, a backbone (lite0) or a learner "
-            "(everyday)"
+            f"{name} takes ready-made vectors: give --backbone lite2, or --embedding everyday for those of a "
+            "learner's encoder"
         )
-    if ":" in features or features.startswith("lite"):
-        return backbone_eyes(get_backbone(features))
-    giver = find_learner(features)
+    giver = find_learner(one.embedding)
     if giver.any_length:
-        raise InputError(f"{features} has no encoder whose features {name} could take")
-    return learner_eyes(giver, features)
+        raise InputError(f"{one.embedding} has no encoder whose features {name} could take")
+    return learner_eyes(giver, one.embedding)
 
 
 def _world(
