@@ -26,6 +26,7 @@ class Command:
 
 COMMANDS = {
     "tour": Command("tour:tour", "classes learned two at a time, beside simple rivals; makes a page"),
+    "play": Command("play:play", "teach it in the browser, watch it remember; the same server is an API"),
     "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
     "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
