@@ -137,7 +137,7 @@ def fast_everyday() -> Recipe:
 def quick() -> Recipe:
     """Two tasks of drawn glyphs, 5-way 5-shot, a tiny learner: no download, minutes on a laptop.
 
-    Its two results ship, `quick` and, made with --objective.no-acl, `quick-noacl`: both learn a task, only one
+    Its two results ship: `quick` and, made with --objective.no-acl, `quick-noacl`. Both learn a task; one
     was told that the task before it matters. `autocl tour` measures them side by side on new glyphs.
     """
     return Recipe(
