@@ -36,7 +36,7 @@ def test_threads_that_learn_at_once_lose_nothing():
         try:
             for i in range(20):
                 clf.partial_fit(images(1, seed=i), [label])
-                clf.checkpoint({str(label): (images(1), [label])})
+                clf.evaluate({str(label): (images(1), [label])})
         except Exception as error:
             failed.append(error)
 
@@ -238,7 +238,7 @@ class TestForgetting:
         clf.save(tmp_path / "c.safetensors")
         assert ContinualClassifier.load(tmp_path / "c.safetensors", clf.learner).classes_.tolist() == [0, 2]
         assert clf.partial_fit(images(1), ["new"]).snapshot().labels == (0, 2, "new")
-        assert clf.forget("new").snapshot().last is None
+        assert clf.forget("new").snapshot().last_demo is None
 
 
 class TestDevice:
