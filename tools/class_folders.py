@@ -17,7 +17,7 @@ from autocl.data.folder import SUFFIXES
 
 
 def chosen(
-    git: Path, parts: list[str], per_class: int, levels: int
+    git: Path, parts: list[str], per_class: int, levels: int, spread: bool = False
 ) -> dict[str, list[tuple[PurePosixPath, str]]]:
     """Path and object of each class's pictures in the repository; a class is the last `levels` folders."""
     command = ["git", "-C", str(git), "ls-tree", "-r", "-z", "HEAD"]
@@ -30,7 +30,8 @@ def chosen(
             path = PurePosixPath(name)
             if name.startswith(part) and path.suffix.lower() in SUFFIXES:
                 found["-".join(path.parts[:-1][-levels:])].append((path, blob))
-    return {label: pictures[:per_class] for label, pictures in found.items()}
+    step = {label: max(1, len(all_) // per_class) if spread else 1 for label, all_ in found.items()}
+    return {label: pictures[:: step[label]][:per_class] for label, pictures in found.items()}
 
 
 def main() -> None:
@@ -41,6 +42,9 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["test/", "train/"], help="folders in the repository")
     parser.add_argument("--per-class", type=int, default=40)
     parser.add_argument("--levels", type=int, default=1, help="folders that together name a class")
+    parser.add_argument(
+        "--spread", action="store_true", help="evenly spaced pictures: neighbours may be frames of a film"
+    )
     parser.add_argument("--pixels", type=int, default=256)
     args = parser.parse_args()
     with subprocess.Popen(
@@ -48,7 +52,7 @@ def main() -> None:
     ) as git:
         assert git.stdin is not None
         assert git.stdout is not None
-        for label, pictures in chosen(args.git, args.parts, args.per_class, args.levels).items():
+        for label, pictures in chosen(args.git, args.parts, args.per_class, args.levels, args.spread).items():
             folder = args.out / label
             folder.mkdir(parents=True, exist_ok=True)
             for path, blob in pictures:
