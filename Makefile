@@ -7,8 +7,9 @@ TORCH_CPU := https://download.pytorch.org/whl/cpu
 TORCH := .venv/.torch
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
+PLAY := .venv/.play
 
-.PHONY: demo test test-all bench report fuzz lint docs clean
+.PHONY: demo play test test-all bench report fuzz lint docs clean
 
 $(TORCH): constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -22,12 +23,19 @@ $(RUNTIME): $(TORCH) pyproject.toml
 	$(PIP) -q -e .
 	@touch $@
 
+$(PLAY): $(TORCH) pyproject.toml
+	$(PIP) -q -e '.[play]'
+	@touch $@ $(RUNTIME)
+
 $(DEV): $(TORCH) pyproject.toml
 	$(PIP) -q -e '.[dev]'
 	@touch $@ $(RUNTIME)
 
 demo: $(RUNTIME)
 	$(BIN)/autocl tour
+
+play: $(PLAY)
+	$(BIN)/autocl play
 
 test: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"

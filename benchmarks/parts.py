@@ -18,7 +18,7 @@ from autocl.data.stream_config import Scenario
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 from autocl.passage import run_streams
-from autocl.training.validation import validate_streams
+from autocl.training.trainer import validate_streams
 
 SCENARIOS: tuple[Scenario, ...] = ("domain", "class")
 TASKS, SHOTS = (2, 5, 10, 20), (1, 5, 15)

@@ -30,9 +30,8 @@ from autocl.ops.srwm import srwm
 from autocl.ops.srwm.naive import step as srwm_step
 from autocl.recipes import get_recipe
 from autocl.training import parallel, run
-from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Recipe
-from autocl.training.trainer import train_step
+from autocl.training.step import TrainingStep, train_step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,7 +106,8 @@ def test_wheel_and_sdist_hold_the_zoo(built: Path) -> None:
     files = {f"autocl/zoo/{name}.{kind}" for name in zoo.names() for kind in ("safetensors", "json", "md")}
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
-        assert files | {"autocl/py.typed", "autocl/tour/page.css"} <= set(archive.namelist())
+        pages = {"autocl/tour/page.html", "autocl/figures/pages/base.html"}
+        assert files | pages | {"autocl/py.typed"} <= set(archive.namelist())
     with tarfile.open(sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     beside = {"LICENSE", "CITATION.cff", "constraints.txt", "pyproject.toml"}
@@ -130,8 +131,8 @@ def test_wheel_runs_in_an_empty_environment_far_from_the_checkout(built: Path, t
     assert all(name in listed.stdout for name in zoo.names()), listed
     shown = _run([autocl, "tour", "--runs", "1", "--shots", "5"], away)
     assert shown.returncode == 0, shown.stderr
-    assert "split-class" in shown.stdout
-    assert "split-class" in (away / "tour" / "index.html").read_text(encoding="utf-8")
+    assert "everyday" in shown.stdout
+    assert "everyday" in (away / "tour" / "index.html").read_text(encoding="utf-8")
 
 
 def _environment(folder: Path) -> str:

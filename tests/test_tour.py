@@ -1,7 +1,6 @@
-"""The demo at toy size: the table is true, the page is whole, and it says what is missing."""
+"""The tour at toy size: the tables are true, and the page is whole."""
 
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,18 +11,23 @@ from rich.console import Console
 from autocl import zoo
 from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
+from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
 from autocl.passage import run_streams
-from autocl.recipes import get_recipe
-from autocl.tour import contest, digits, live
+from autocl.readouts import ReadoutConfig
+from autocl.tour import contest, pair, streams
 from autocl.tour.mistakes import mistakes
+from autocl.tour.table import watch
+from autocl.tour.used import use
 from small_learners import GRAY, small
 
 TEN = replace(GRAY, n_classes=10, height=32, width=32, readout="ridge", readout_keys=16)
+NAMES = ["class means", "LDA", "1-NN", "1-NN on pixels", "replay", "fine-tuning"]
 
 
 @pytest.fixture(autouse=True)
 def _little_study(monkeypatch):
     monkeypatch.setattr(contest, "EPOCHS", 1)
+    monkeypatch.setattr(pair, "BATCHES", 1)
 
 
 @pytest.fixture
@@ -33,28 +37,52 @@ def learner_file(tmp_path):
 
 def test_play_fills_the_same_matrix_as_a_passage():
     learner = small(TEN)
-    streams = contest.digit_streams("class", shots=2, runs=2)
-    entered = contest.contestants({"toy": learner})
-    assert [c.name for c in entered] == ["toy", "nearest mean (toy)", "EWC", "Adam"]
-    last = {s.contestant.name: s for s in contest.play(entered, streams)}
-    taken = run_streams(InContext(learner), streams).matrix
+    digits = streams.digits({"toy": learner}, shots=2, runs=2)
+    assert [c.name for c in digits.entered] == ["toy", *NAMES]
+    last = {s.contestant.name: s for s in contest.play(digits)}
+    taken = run_streams(InContext(learner), digits.streams).matrix
     assert torch.equal(last["toy"].matrix.values.nan_to_num(-1), taken.values.nan_to_num(-1))
     assert last["toy"].now == pytest.approx(float(taken.average().mean()))
     assert last["toy"].learned == pytest.approx(float(taken.learning_accuracy().mean()))
+    kept = {name: s.cost.state_bytes for name, s in last.items()}
+    assert kept["1-NN on pixels"] > kept["1-NN"] > kept["class means"], "pixels are more than features"
+    rivals = [s for s in last.values() if s.contestant.learner is None]
+    for keeping in (True, False):
+        best = contest.best_rival(list(last.values()), keeping=keeping)
+        assert best.now == max(s.now for s in rivals if s.contestant.method.uses_replay == keeping)
 
 
-def test_the_scenario_follows_the_outputs():
+def test_the_question_follows_the_outputs():
     two = small(replace(TEN, n_classes=2))
-    assert contest.scenario_for({"a": small(TEN)}) == "class"
-    assert contest.scenario_for({"a": small(TEN), "b": two}) == "domain"
+    assert streams.digits({"a": small(TEN)}, shots=1, runs=1).streams[0].scenario == "class"
+    assert streams.digits({"a": small(TEN), "b": two}, shots=1, runs=1).streams[0].scenario == "domain"
+    assert streams.drawings({"a": small(TEN)}, shots=1, runs=1) is None
+    some = streams.drawings({"a": small(replace(TEN, n_classes=20))}, shots=9, runs=1)
+    growing = ReadoutLearner(ReadoutLearnerConfig(channels=1, readout=ReadoutConfig(kind="means"))).eval()
+    many = streams.drawings({"a": growing}, shots=9, runs=1)
+    assert [c.streams[0].n_outputs for c in (some, many)] == [20, 100]
+    assert some.streams[0].tasks[0].demos.shape[1] == 4 * streams.DRAWN_SHOTS
+    with pytest.raises(Exception, match="runs must be at least 1"):
+        streams.digits({"a": two}, shots=1, runs=0)
+
+
+def test_the_table_shows_every_contestant_after_every_task(capsys):
+    digits = streams.digits({"toy": small(TEN)}, shots=2, runs=1)
+    last = watch(contest.play(digits), digits, Console(width=120))
+    printed = capsys.readouterr().out
+    assert [s.contestant.name for s in last] == ["toy", *NAMES]
+    for standing in last:
+        row = next(line for line in printed.splitlines() if line.startswith(f" {standing.contestant.name}"))
+        assert re.findall(r"\d+\.\d", row) == [f"{100 * v:.1f}" for v in standing.seen]
+        assert ("*" in row) == standing.contestant.method.uses_replay
 
 
 def test_mistakes_are_the_wrong_answers():
-    streams = contest.digit_streams("class", shots=2, runs=1)
+    runs = streams.digit_streams("class", shots=2, runs=1)
     method = InContext(small(TEN))
-    matrix = run_streams(method, streams).matrix
-    found, asked = mistakes(method, streams)
-    sizes = torch.tensor([t.queries.shape[1] for t in streams[0].tasks], dtype=torch.float64)
+    matrix = run_streams(method, runs).matrix
+    found, asked = mistakes(method, runs)
+    sizes = torch.tensor([t.queries.shape[1] for t in runs[0].tasks], dtype=torch.float64)
     right = (matrix.values[0, -1] * sizes).sum()
     assert asked == sizes.sum()
     assert len(found) == round(float(asked - right))
@@ -63,64 +91,37 @@ def test_mistakes_are_the_wrong_answers():
     assert all(m.image.shape == (32, 32) and m.image.dtype == np.uint8 for m in found)
 
 
-def test_the_command_prints_the_table_and_writes_a_page_that_needs_nothing_else(
-    learner_file, tmp_path, capsys
-):
+def test_the_command_prints_tables_and_writes_a_page_that_needs_nothing_else(learner_file, tmp_path, capsys):
     run_command(
         "tour", ["--learner", str(learner_file), "--runs", "1", "--shots", "2", "--out", str(tmp_path / "d")]
     )
     out = capsys.readouterr().out
-    assert "after 8/9: toy" in out
-    assert "index.html" in out
+    for part in ("two at a time", "fine-tuning", "one at a time", "task 1, after task 2", "index.html"):
+        assert part in out
     page = (tmp_path / "d" / "index.html").read_text(encoding="utf-8")
-    for part in ("Accuracy triangles", "fast weights", "got wrong", "image/gif", "image/png", "<svg"):
+    for part in ("accuracy triangles", "got wrong", "image/gif", "image/png", "<svg", "scheme: dark"):
         assert part in page
+    assert 'name="viewport"' in page
     sources = re.findall(r'(?:src|href)="(?!#)([^"]{0,30})', page)
     assert all(source.startswith("data:") for source in sources)  # no file or network beside it
 
 
-def test_an_empty_zoo_is_said(monkeypatch):
-    monkeypatch.setattr(zoo, "names", list)
-    with pytest.raises(Exception, match="no learner ships"):
-        run_command("tour", [])
+def test_used_as_a_program_would(learner_file, monkeypatch):
+    monkeypatch.setattr("autocl.tour.used.DEMOS", 12)
+    used = use(str(learner_file))
+    assert used.demos == 12
+    assert used.asked == 1797 - 12
+    assert 0 <= used.accuracy <= 1
+    assert used.milliseconds > 0
+    assert used.kilobytes > 1
 
 
-def test_missing_learners_are_named(tmp_path, monkeypatch, capsys):
-    toy = small(TEN).save_pretrained(tmp_path / "toy.safetensors")
-    monkeypatch.setattr(zoo, "names", lambda: ["toy"])
-    monkeypatch.setattr(zoo, "file", lambda name: nullcontext(toy))
-    found = digits.open_learners((), Console())
-    assert list(found) == ["toy"]
-    assert "not shipped: split-class, everyday; going with toy" in capsys.readouterr().out
-
-
-def test_training_live_shows_both_tasks_with_and_without_the_backward_terms(tmp_path, monkeypatch, capsys):
-    quick = get_recipe("quick")
-    tiny = replace(
-        quick, learner=replace(GRAY, height=32, width=32), steps=1, batch_size=2,
-        sources=(replace(quick.sources[0], classes=20),), validation=replace(quick.validation, batches=1),
-        streams=replace(quick.streams, queries=5),
-    )  # fmt: skip
-    seen = []
-    monkeypatch.setattr(live, "get_recipe", lambda name: tiny)
-    monkeypatch.setattr(live, "CLASSES", 20)
-    monkeypatch.setattr(live, "BATCHES", 1)
-    monkeypatch.setattr(live, "train", lambda r, folder: seen.append(r.objective.acl) or train(r, folder))
-    ((head, text),) = live.show(Console(), tmp_path)
-    assert seen == [True, False]
-    assert "drawn glyphs" in head
-    assert len(re.findall(r"<td>[\d.]+</td>", text)) == 6
-    assert "task 1 at the end" in capsys.readouterr().out
-    live.show(Console(), tmp_path)  # again: beside the first, not over it
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "quick-1",
-        "quick-2",
-        "quick-noacl-1",
-        "quick-noacl-2",
-    ]
-
-
-def train(recipe, folder):
-    from autocl.training.trainer import train as really
-
-    return really(recipe, folder)
+def test_both_halves_of_the_pair_are_asked_the_same(monkeypatch):
+    first, second = pair.PAIR.values()
+    learner = zoo.load(first)
+    monkeypatch.setattr(zoo, "load", lambda name: learner)
+    one, other = pair.measure_pair()
+    assert one.shares == other.shares
+    assert (one.name, other.name) == (first, second)
+    m = pair.measure(learner).values
+    assert one.shares == pytest.approx((float(m[0, 0]), float(m[1, 0]), float(m[1, 1])))

@@ -16,9 +16,7 @@ from PIL import Image, ImageOps
 from autocl.data.folder import SUFFIXES
 
 
-def chosen(
-    git: Path, parts: list[str], per_class: int, levels: int, spread: bool = False
-) -> dict[str, list[tuple[PurePosixPath, str]]]:
+def by_class(git: Path, parts: list[str], levels: int) -> dict[str, list[tuple[PurePosixPath, str]]]:
     """Path and object of each class's pictures in the repository; a class is the last `levels` folders."""
     command = ["git", "-C", str(git), "ls-tree", "-r", "-z", "HEAD"]
     lines = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
@@ -30,8 +28,7 @@ def chosen(
             path = PurePosixPath(name)
             if name.startswith(part) and path.suffix.lower() in SUFFIXES:
                 found["-".join(path.parts[:-1][-levels:])].append((path, blob))
-    step = {label: max(1, len(all_) // per_class) if spread else 1 for label, all_ in found.items()}
-    return {label: pictures[:: step[label]][:per_class] for label, pictures in found.items()}
+    return found
 
 
 def main() -> None:
@@ -52,20 +49,26 @@ def main() -> None:
     ) as git:
         assert git.stdin is not None
         assert git.stdout is not None
-        for label, pictures in chosen(args.git, args.parts, args.per_class, args.levels, args.spread).items():
+        for label, pictures in by_class(args.git, args.parts, args.levels).items():
+            step = max(1, len(pictures) // args.per_class) if args.spread else 1
             folder = args.out / label
             folder.mkdir(parents=True, exist_ok=True)
-            for path, blob in pictures:
+            left = args.per_class
+            for path, blob in pictures[::step]:
+                if not left:
+                    break
                 git.stdin.write(f"{blob}\n".encode())
                 git.stdin.flush()
-                size = int(git.stdout.readline().split()[2])
-                picture = Image.open(io.BytesIO(git.stdout.read(size + 1)))
+                reply = git.stdout.readline().split()
+                if reply[-1] == b"missing":  # a snapshot may lack its largest files
+                    continue
+                picture = Image.open(io.BytesIO(git.stdout.read(int(reply[-1]) + 1)))
                 picture.draft("RGB", (args.pixels, args.pixels))
                 shorter = min(picture.size)
                 if shorter > args.pixels:
                     picture = ImageOps.scale(picture.convert("RGB"), args.pixels / shorter)
-                target = folder / f"{path.parts[0]}-{path.stem}.jpg"
-                picture.convert("RGB").save(target, quality=92)
+                picture.convert("RGB").save(folder / f"{path.parts[0]}-{path.stem}.jpg", quality=92)
+                left -= 1
 
 
 if __name__ == "__main__":

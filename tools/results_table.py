@@ -5,9 +5,11 @@ the guide's page of results every cell.
 """
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 from autocl import zoo
+from autocl.evaluation.coverage import STAND_IN, coverage
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.protocols.split import FINETUNED
@@ -82,7 +84,13 @@ def results_table(folder: Path) -> str:
     ]
     if not shipped:
         return "Nothing has been measured into `results/` yet.\n"
-    paper = [line for p in PROTOCOLS.values() for cell in p.cells for line in _of_paper(found, p, cell)]
+    covered = [c for p in PROTOCOLS.values() for c in coverage(p, read_results(folder, p.name))]
+    paper = [
+        f"| {c.table}, {c.cell} | {c.row.name} | {_cells(c.published, c.line and c.line.ours)} | "
+        f"{c.line.entry + ': ' if c.line else ''}{c.status} |"
+        for c in covered
+    ]
+    counts = Counter(c.status.partition(":")[0].replace(f" ({STAND_IN})", "") for c in covered)
     return "\n".join(
         [
             "| table | learner | ours | nearest class mean |",
@@ -90,29 +98,16 @@ def results_table(folder: Path) -> str:
             *shipped,
             "\n## The paper's numbers\n",
             "A learner or method stands beside a row only if its file says of it what the row says: image",
-            "sets, tasks, ways, shots, scenario, objective, architecture.\n",
+            "sets, tasks, ways, shots, scenario, objective, architecture. “Higher” and “lower” stand where a",
+            "row shows forgetting, and more is not better. Stand-in images: the copy at hand is not the",
+            "official one pixel for pixel (stored as JPEG, or a part of the training images); the notes of",
+            f"`autocl bench` say how. In all: {', '.join(f'{n} {s}' for s, n in counts.most_common())}.\n",
             "| table | the paper's row | paper | ours | status |",
             "|---|---|---:|---:|---|",
             *paper,
             "",
         ]
     )
-
-
-def _of_paper(found: Lines, protocol: Protocol, cell: str) -> list[str]:
-    """Lines of the table of the paper's numbers: one for each row with this cell and each entry beside it."""
-    made = []
-    for row in (r for r in protocol.published if cell in r.cells):
-        beside = [
-            line for (t, c, _), line in found.items() if (t, c) == (protocol.name, cell) and line.row is row
-        ]
-        for line in beside:
-            cells = _cells(row.cells[cell], line.ours)
-            made.append(f"| {protocol.name}, {cell} | {row.name} | {cells} | {line.entry}: {line.status} |")
-        if not beside:
-            cells = _cells(row.cells[cell], None)
-            made.append(f"| {protocol.name}, {cell} | {row.name} | {cells} | nothing made so was measured |")
-    return made
 
 
 def _printed(protocol: Protocol, row: str, cell: str) -> Published | None:

@@ -13,9 +13,11 @@ from tools.training_command import command_of
 
 from autocl import zoo
 from autocl.config import to_dict
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
+from autocl.evaluation.verify import quick_check
 from autocl.files import read_tensors, write_json, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
@@ -30,7 +32,9 @@ ZOO = Path(zoo.__file__).parent
 PURPOSE = {
     "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
     "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
-    "three-task": "Three 5-way tasks from three domains; Tiny-ImageNet stands in for FC100.",
+    "three-task": "Three 5-way tasks, each from one of three sets: Omniglot, mini-ImageNet, FC100.",
+    "two-task-fc100": "two-task with FC100 in the place of Omniglot: two tasks of photographs.",
+    "two-task-fc100-noacl": "The same without the backward terms: it forgets. For comparison only.",
     "split-domain": "Streams of 2-way tasks that share two outputs (domain-incremental).",
     "split-domain-linear": "split-domain without our read-out: the paper's architecture, the same recipe.",
     "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
@@ -44,6 +48,19 @@ PURPOSE = {
     "oml-tuned": "OML, step size and passes tuned on held-out training images of MNIST as in the paper.",
     "anml": "ANML (Beaulieu et al. 2020): OML on features that a second network gates.",
 }
+
+CHECKS = {
+    **dict.fromkeys(("two-task", "two-task-noacl"), "two-task"),
+    **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
+    "three-task": "diverse",
+    "quick": "two-task-ood",
+    "everyday": "shapes",
+    **dict.fromkeys(
+        ("split-domain", "split-domain-linear", "split-class", "split-class-linear"), "split-mnist"
+    ),
+    **dict.fromkeys(("prototypes", "gemcl", "gemcl-map", "oml", "oml-tuned", "anml"), "split-mnist"),
+}
+"""The table whose quick look `autocl zoo verify` compares with the card."""
 
 RESEARCH_ONLY = {"mini_imagenet", "tiny_imagenet", "svhn"}
 """Image sets whose terms forbid commercial use (`autocl data list`)."""
@@ -90,6 +107,16 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
     return file
 
 
+def record_check(name: str, *, folder: Path = ZOO) -> None:
+    """Put into NAME.json what the learner reaches in the quick look of its table, unless it is there."""
+    record = read_json(folder / f"{name}.json", dict[str, Any])
+    known = record.get("check") or {}
+    if name in CHECKS and (known.get("of"), known.get("table")) != (record["fingerprint"], CHECKS[name]):
+        entry = open_learner(folder / f"{name}.safetensors")
+        check = {"of": record["fingerprint"], **quick_check(entry, CHECKS[name])}
+        write_json(folder / f"{name}.json", {**record, "check": check})
+
+
 def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
     """Write NAME.md from NAME.json and from all results of this very learner."""
     record = read_json(folder / f"{name}.json", Record)
@@ -124,7 +151,7 @@ The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{
 |---|---|
 {curve}
 
-{data}## What it measured
+{data}{_check(name, record)}## What it measured
 {_measured(name, learner, Path(results))}
 ## Limits
 Meta-trained on {", ".join(s["name"] for s in recipe["sources"])} with streams of the recipe's shape.
@@ -133,6 +160,21 @@ Other kinds of images, more tasks, other numbers of demos: measure before you re
     path = folder / f"{name}.md"
     write_text(path, text)
     return path
+
+
+def _check(name: str, record: dict[str, Any]) -> str:
+    """What `autocl zoo verify` compares with."""
+    if not (check := record.get("check")):
+        return ""
+    rows = "".join(f"| {cell} | {value:.1f} |\n" for cell, value in check["cells"].items())
+    return f"""## To check it
+`autocl zoo verify {name}` takes a quick look at table {check["table"]} (2 runs, 200 queries a task) and
+compares it with these numbers:
+
+| cell | accuracy (%) |
+|---|---:|
+{rows}
+"""
 
 
 def _measured(name: str, learner: Learner, results: Path) -> str:
@@ -247,6 +289,7 @@ def main(args: list[str]) -> None:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
         if "recipe" in read_json(ZOO / f"{name}.json", dict[str, Any]):  # else a tool of its own made it
+            record_check(name)
             print(write_card(name))
 
 

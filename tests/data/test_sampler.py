@@ -54,8 +54,7 @@ configs = st.builds(
     shots=st.integers(1, 5),
     queries=st.integers(1, 9),
     scenario=st.sampled_from(["domain", "class"]),
-    order=st.sampled_from(["rotate", "permute", "mixture"]),
-    label_blocks=st.sampled_from(["tied", "free"]),
+    order=st.sampled_from(["rotate", "mixture"]),
     first_shot=st.booleans(),
     drawing=st.sampled_from(["pooled", "independent"]),
     pool_classes=st.just(12),
@@ -93,7 +92,7 @@ def test_streams__any_shape__show_and_ask_different_images_of_the_right_classes(
             assert asked.max() - asked.min() <= 1
             if config.scenario == "domain":
                 assert set(in_task.values()) == set(range(config.ways))
-            elif config.label_blocks == "tied":
+            else:
                 assert {label // config.ways for label in in_task.values()} == {t}
         assert len(used) == len(set(used))
         if config.scenario == "class":
@@ -146,15 +145,10 @@ def test_order__rotate__is_the_papers_three_of_six() -> None:
     assert orders == ["OMF", "FOM", "MFO", "OMF"]
 
 
-def test_order__permute_and_mixture__reach_every_order() -> None:
-    sets = [toy("a"), toy("b"), toy("c")]
-    seen = {}
-    for order in ("permute", "mixture"):
-        config = StreamConfig(tasks=3, ways=2, shots=1, order=order, pool_classes=12)
-        sampler = StreamSampler(sets, config, 1, 0)
-        seen[order] = {tuple(t.source for t in sampler.batch(s).tasks) for s in range(200)}
-    assert len(seen["permute"]) == 6
-    assert len(seen["mixture"]) == 27
+def test_order__mixture__reaches_every_order() -> None:
+    config = StreamConfig(tasks=3, ways=2, shots=1, order="mixture", pool_classes=12)
+    sampler = StreamSampler([toy("a"), toy("b"), toy("c")], config, 1, 0)
+    assert len({tuple(t.source for t in sampler.batch(s).tasks) for s in range(200)}) == 27
 
 
 def test_shots__fewest_given__every_number_occurs_and_all_classes_have_it() -> None:
@@ -183,7 +177,7 @@ def test_tasks__fewest_given__every_number_occurs_and_labels_keep_their_blocks(s
 
 @pytest.mark.parametrize("fewest", [0, 4])
 def test_tasks__fewest_out_of_range__refused(fewest: int) -> None:
-    with pytest.raises(InputError, match=r"min_tasks=\d must lie in 1..tasks=3"):
+    with pytest.raises(InputError, match=r"min_tasks(=4 must lie in 1..tasks=3| must be at least 1, got 0)"):
         StreamConfig(tasks=3, min_tasks=fewest)
 
 

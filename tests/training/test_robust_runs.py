@@ -20,10 +20,9 @@ from autocl.errors import FileError, TrainingError
 from autocl.learner import Learner
 from autocl.recipes import get_recipe
 from autocl.training import checkpoint, folder, trainer
-from autocl.training.interrupt import InterruptedRunError
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation, read_recipe
-from autocl.training.run import Run
+from autocl.training.run import InterruptedRunError, Run
 from autocl.training.trainer import train
 
 LINEAR = replace(LEARNER, readout="linear")
@@ -62,14 +61,13 @@ with locked(Path({str(tmp_path)!r})):
 def test_step_0_is_validated_once_however_often_the_run_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = tiny(validation=Validation(every=4, batches=1, patience=1), steps=4)
+    recipe = tiny(validation=Validation(every=4, batches=1), steps=4)
     train(recipe, tmp_path / "whole")
     for attempt in range(3):
         with monkeypatch.context() as patch:
             stop_at(patch, 2)
             with pytest.raises(MemoryError):
                 train(recipe, tmp_path / "killed", resume=attempt > 0)
-        assert checkpoint.read_progress(tmp_path / "killed").stale == 0
     train(recipe, tmp_path / "killed", resume=True)
     assert_same_run(tmp_path / "whole", tmp_path / "killed")
     assert [line["step"] for line in lines(tmp_path / "killed") if "validation/score" in line] == [0, 4]

@@ -16,8 +16,7 @@ from autocl.objective import ObjectiveConfig
 from autocl.training import trainer
 from autocl.training.recipe import Source, Validation
 from autocl.training.sources import samplers
-from autocl.training.trainer import train
-from autocl.training.validation import SPLIT_RUNS, score, validate_split, validate_streams
+from autocl.training.trainer import SPLIT_RUNS, score, train, validate_split, validate_streams
 
 
 def test_forgetting_counts_by_our_rule_and_not_by_the_authors() -> None:
@@ -41,7 +40,7 @@ def test_the_rule_of_the_recipe_decides(tmp_path: Path, monkeypatch: pytest.Monk
         own = next(learned)
         return [TransferMatrix(torch.tensor([[own, torch.nan], [next(at_the_end), own]]))] * 2
 
-    monkeypatch.setattr(trainer.validation, "validate_streams", forgetting)
+    monkeypatch.setattr(trainer, "validate_streams", forgetting)
     best = {}
     for rule in ("average", "paper"):
         train(tiny(steps=3, validation=Validation(every=1, rule=rule)), tmp_path / rule)

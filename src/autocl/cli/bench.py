@@ -14,12 +14,14 @@ from autocl.cli.world import world
 from autocl.data.fixed import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
+from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import put_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
 from autocl.evaluation.world.sets import Split
@@ -53,8 +55,8 @@ def bench(
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
-    or autocl changed. Two figures are no tables: emergence (from --run) and weights. "report" draws all that
-    was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
+    or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
 
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
@@ -114,6 +116,8 @@ def bench(
             results = [r for e in entries for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+            for missing in uncovered(protocol, read_results(out, protocol.name)):
+                tell(f"the paper's row {missing}")
     if table in ("emergence", "all"):
         put_lines(out / "emergence.jsonl", [read_emergence(f).to_dict() for f in run], key=("name",))
     if table in ("weights", "all"):

@@ -26,12 +26,13 @@ class Command:
 
 COMMANDS = {
     "tour": Command("tour:tour", "classes learned two at a time, beside simple rivals; makes a page"),
+    "play": Command("play:play", "teach it in the browser, watch it remember; the same server is an API"),
     "learn": Command("learn:learn", "learn your images, now or as they arrive, into one small file"),
     "predict": Command("predict:predict", "what such a file says of other images: table, CSV, JSON"),
     "eval": Command("eval:evaluate", "measure a learner on tasks made of your own folders of images"),
     "train": Command("train:train", "meta-train a learner from a recipe; resume, scale out", "parse"),
     "bench": Command("bench:bench", "every table and figure of the paper, its numbers beside ours"),
-    "zoo": Command("zoo:zoo", "the learners that ship with the package, and their model cards"),
+    "zoo": Command("zoo:zoo", "the learners that ship, their model cards; verify measures again", "parse"),
     "features": Command("features:features", "what a frozen network makes of your images, computed once"),
     "data": Command("data:data", "list, get, check and show image sets"),
 }

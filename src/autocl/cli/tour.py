@@ -1,44 +1,84 @@
-"""`autocl tour`: the contest on the terminal, and as a page."""
+"""`autocl tour`: on the terminal, and as a page."""
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from rich.console import Console
 from tyro.conf import arg
 
+from autocl import zoo
+from autocl.baselines.incontext import InContext
 from autocl.cli.terminal import say
-from autocl.tour import live, page
-from autocl.tour.digits import digits, open_learners
+from autocl.evaluation.weights import record_film
+from autocl.learner import Learner
+from autocl.learner.find import learner_file, title_of
+from autocl.tour import pair as pairs
+from autocl.tour import streams
+from autocl.tour.contest import play
+from autocl.tour.mistakes import mistakes
+from autocl.tour.page import Told, write_tour
+from autocl.tour.table import watch
+from autocl.tour.used import use
+
+DEFAULT = "everyday"
 
 
 def tour(
     *,
-    train: bool = False,
     learner: Annotated[tuple[str, ...], arg(metavar="NAME …", help_behavior_hint="")] = (),
     shots: int = 15,
     runs: int = 5,
     out: Path = Path("tour"),
 ) -> None:
-    """Learn ten handwritten digits two at a time, beside simple rivals; write OUT/index.html.
+    """See classes being learned one after the other, beside simple rivals; write OUT/index.html.
 
-    The digits are scikit-learn's: nothing is downloaded. The learners are those that ship.
+    Digits of scikit-learn and drawings made by a program: nothing is downloaded.
 
     Args:
-        train: first meta-train the `quick` learner here and now, with and without the backward terms.
-        learner: names in the zoo, or files; default: split-class everyday.
-        shots: images of each digit to learn.
+        learner: names in the zoo, or paths; default: everyday.
+        shots: images of each class to learn.
         runs: independent choices of these images, averaged.
         out: folder of the page.
 
     Examples:
         autocl tour
         autocl tour --shots 5
-        autocl tour --learner runs/mine/best.safetensors --out /tmp/mine
-        autocl tour --train                              forgetting appears and disappears; some minutes
+        autocl tour --learner split-class gemcl
+        autocl tour --learner runs/mine --out /tmp/mine
     """
-    console = Console()
-    sections = live.show(console, out) if train else []
-    sections += digits(open_learners(learner, console), console, shots=shots, runs=runs)
-    path = out / "index.html"
-    page.write_page(path, "Ten digits, learned two at a time", sections)
-    say(f"the page is {path.resolve()}", console=console)
+    console, started = Console(), time.perf_counter()
+    names = learner or (DEFAULT,)
+    learners = _opened(names)
+    planned = [plan(learners, shots=shots, runs=runs) for plan in (streams.digits, streams.drawings)]
+    contests = [(c, watch(play(c), c, console)) for c in planned if c is not None]
+    first = contests[0][0].entered[0]
+    assert isinstance(first.method, InContext)  # what _opened gives is first
+    # Questions come after the last demo, so the method must still stand at the end of the digits.
+    wrong, asked = mistakes(first.method, contests[0][0].streams)
+    used = use(names[0]) if streams.outputs(learners) >= streams.DIGITS else None
+    if used is not None:
+        say(
+            f"\none at a time: {used.milliseconds:.1f} ms a demo; after {used.demos} digits "
+            f"{100 * used.accuracy:.1f} % of {used.asked:,} others; {used.kilobytes:,.0f} KB on disk",
+            console=console,
+        )
+    found = pairs.measure_pair()
+    pairs.show(found, console)
+    shown = zoo.load(found[0].name)
+    film = record_film(shown, pairs.film_stream(shown))
+    told = Told(
+        contests=contests, wrong=wrong, asked=asked, used=used, pair=found, film=film,
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+    say(f"\nthe page is {write_tour(out / 'index.html', told).resolve()}", console=console)
+
+
+def _opened(names: Sequence[str]) -> dict[str, Learner]:
+    """Learners by the names they have in tables."""
+    found = {}
+    for name in names:
+        with learner_file(name) as file:
+            found[title_of(file)] = Learner.from_pretrained(file)
+    return found

@@ -7,9 +7,10 @@ from rich.console import Console
 
 from autocl.cli.terminal import say
 from autocl.estimator.backbone import PHOTOS
-from autocl.evaluation.world.run import Asked, bench_world
+from autocl.evaluation.world.run import Asked, World, bench_world
 from autocl.evaluation.world.sets import Split
 from autocl.evaluation.world.table import cell_markdown, markdown, rich_table, said, world_sets
+from autocl.files import write_text
 
 DEFAULT = ("everyday",)
 WIDE = 120
@@ -46,6 +47,22 @@ def world(
         for v in made.verdicts:
             for line in said(v, made.times):
                 say(line, console=console)
-        path = out / f"world-{split}-{made.features.replace(':', '-').replace('/', '-')}.md"
-        path.write_text(markdown(made.rows, made.times) + "\n" + cell_markdown(made.rows), encoding="utf-8")
-        say(f"every cell: {path}", console=console)
+        say(f"every cell and a picture: {write_world(made, out)}", console=console)
+
+
+def write_world(made: World, out: Path) -> Path:
+    """OUT/world/SPLIT-FEATURES: the tables as Markdown, and beside them a picture of each learner."""
+    from matplotlib import pyplot as plt
+
+    from autocl.figures.world import plot_world
+
+    stem = f"{made.split}-{made.features}".translate(str.maketrans(":/@", "---"))
+    path = out / "world" / f"{stem}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, f"{markdown(made.rows, made.times)}\n{cell_markdown(made.rows)}")
+    for v in made.verdicts:
+        ax = plot_world(v)
+        assert ax.figure is not None
+        ax.figure.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
+        plt.close("all")
+    return path

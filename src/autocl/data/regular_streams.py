@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import ClassIndex, IntArray, TaskDraw, permutations
+from autocl.data.draw import ClassIndex, IntArray, permutations, task_of
+from autocl.data.stream import Task
 from autocl.data.stream_config import StreamConfig
 
 
@@ -20,8 +21,6 @@ def plan_sets(rng: np.random.Generator, config: StreamConfig, step: int, n_sets:
     turn = np.arange(tasks)
     if config.order == "mixture":
         return rng.integers(n_sets, size=tasks)
-    if config.order == "permute":
-        return rng.permutation(n_sets)[turn % n_sets]
     # One set, two in alternation and three in rotation are one rule.
     return (turn - step) % n_sets
 
@@ -32,7 +31,7 @@ def draw_streams(
     order: IntArray,
     sources: Mapping[int, ClassIndex],
     streams: int,
-) -> list[TaskDraw]:
+) -> list[Task]:
     """Draw classes, labels and images of B streams.
 
     Args:
@@ -64,7 +63,7 @@ def draw_streams(
         asked = permutations(rng, streams, N)[:, np.arange(Q) % N]
         once = permutations(rng, streams, N) if config.first_shot else None
         tasks.append(
-            TaskDraw(
+            task_of(
                 source=s,
                 demos=np.take_along_axis(demos, shown, axis=1),
                 demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),
@@ -100,8 +99,6 @@ def _draw_classes(
 def _draw_labels(rng: np.random.Generator, config: StreamConfig, streams: int) -> IntArray:
     """Labels of the classes of every task, [B, M, N]."""
     M, N = config.tasks, config.ways
-    if config.scenario == "class" and config.label_blocks == "free":
-        return permutations(rng, streams, M * N).reshape(streams, M, N)
     labels = permutations(rng, streams * M, N).reshape(streams, M, N)
     if config.scenario == "class":
         labels += N * np.arange(M)[:, None]

@@ -20,7 +20,8 @@ from torch import Tensor
 from autocl.encoders.backbones import Backbone
 from autocl.errors import AutoclError, FileError, InputError
 from autocl.estimator.backbone import PHOTOS, find_backbone, to_features
-from autocl.estimator.exact import answer, encode, show
+from autocl.estimator.encoded import Encoded
+from autocl.estimator.exact import answer, encode, notice, show
 from autocl.estimator.hooks import Forgetting, NoticingNovelty
 from autocl.estimator.inputs import (
     InputTypeError,
@@ -63,9 +64,9 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
     what `partial_fit` of a + b gives, and predictions do not depend on what else is asked in the same call
     (float32 on the CPU; see `autocl.estimator.exact` for how). Images are uint8 or float arrays
     [n, height, width] or [n, height, width, channels], or lists of file paths, Pillow images or arrays; all
-    are resized and standardised, each by itself. Vectors [n, length] are taken for flattened images only if
-    `image_shape` says so; else the learner must be one for vectors. Threads may share a classifier: they
-    learn one after the other, and predict at any time.
+    are resized and standardised, each by itself; or what `encode` made of them. Vectors [n, length] are taken
+    for flattened images only if `image_shape` says so; else the learner must be one for vectors. Threads may
+    share a classifier: they learn one after the other, and predict at any time.
 
     Args:
         learner: a name in the zoo (`autocl zoo` lists them), the path of a file or of a run, or a `Learner`.
@@ -178,6 +179,24 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         best = np.argsort(-shares, axis=1, kind="stable")[:, :k]
         return as_array(list(memory.labels))[best], np.take_along_axis(shares, best, 1)
 
+    def encode(self, X: Any) -> Encoded:
+        """Pass images through the encoder once; the result stands for them in every other method.
+
+        Bit for bit the same comes out. It also serves other classifiers with the same learner, which then
+        share its weights.
+
+        Example:
+            >>> from autocl import Learner, LearnerConfig
+            >>> clf = ContinualClassifier(Learner(LearnerConfig()))
+            >>> seen = clf.encode([np.eye(16)])
+            >>> clf.partial_fit(seen, ["eye"]).predict(seen).tolist()
+            ['eye']
+        """
+        fitted = self.__sklearn_is_fitted__()
+        learner, form = (self._learner, self._form) if fitted else (self._start(X), {})
+        features, form = self._features(X, learner, form, learning=False)
+        return Encoded(features=features, learner=learner, named=(self.learner, self.backbone), form=form)
+
     def novelty(self, X: Any) -> Floats:
         """How unlike everything learned so far images are: [n], from 0 to 1.
 
@@ -189,11 +208,8 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         if not isinstance(self._learner, NoticingNovelty):
             doubt: Floats = 1.0 - _shares(self._scores(X, memory)).max(1)
             return doubt
-        x, _ = self._images(X, self._learner, self._form, learning=False)
-        f = encode(self._learner, x)[None]
-        with torch.inference_mode():
-            each = [self._learner.novelty_features(f, state)[0] for state in memory.members]
-        return torch.stack(each).amin(0).double().cpu().numpy()
+        f, _ = self._features(X, self._learner, self._form, learning=False)
+        return notice(self._learner, memory, f).double().cpu().numpy()
 
     def forget(self, label: Hashable) -> Self:
         """Forget a class as if it had never been shown, or refuse: never only in part.
@@ -279,8 +295,13 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             self._learner, self._form, self._memory = learner, getattr(self, "_form", {}), memory
         return self
 
-    def save(self, path: str | Path) -> None:
-        """Write all that was learned to one file; the learner's weights are not in it, its name is."""
+    def save(self, path: str | Path, notes: Mapping[str, str] | None = None) -> None:
+        """Write all that was learned to one file; the learner's weights are not in it, its name is.
+
+        Args:
+            path: the file.
+            notes: text to keep in its metadata, by name; `load` does not look at it.
+        """
         with self._writing():
             memory, form, learner = self._known(), self._form, self._learner
         source = str(self.learner) if isinstance(self.learner, str | Path) else None
@@ -288,7 +309,9 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
             "overflow": self.overflow, "prequential": bool(self.prequential),
         }  # fmt: skip
-        write_memory(path, memory, options=options, learner=learner.fingerprint(), source=source)
+        write_memory(
+            path, memory, options=options, learner=learner.fingerprint(), source=source, notes=notes or {}
+        )
 
     @classmethod
     def load(
@@ -356,18 +379,18 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:
         """Everything is checked before anything changes; the new memory replaces the old one at the end."""
-        learner = self._fitted_to(X, self._find()) if afresh else self._learner
+        learner = self._start(X) if afresh else self._learner
         before = {k: v for k, v in vars(self).items() if k in ("n_features_in_", "feature_names_in_")}
         try:
-            x, form = self._images(X, learner, {} if afresh else self._form, learning=True)
-            labels = read_labels(y, len(x))
+            f, form = self._features(X, learner, {} if afresh else self._form, learning=True)
+            labels = read_labels(y, len(f))
             old = Memory(members=(learner.initial_state().fork(),)) if afresh else self._memory
             announced = [] if classes is None else read_labels(classes)
             memory = make_room(learner, old, [*announced, *labels], overflow=self.overflow)
             check_savable(memory.labels[len(old.labels) :])
             outputs = {label: i for i, label in enumerate(memory.labels)}
             y_out = [outputs[label] for label in labels]
-            memory = show(learner, memory, encode(learner, x), y_out, test=self.prequential)
+            memory = show(learner, memory, f, y_out, test=self.prequential)
         except Exception:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
@@ -377,8 +400,16 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _scores(self, X: Any, memory: Memory) -> Floats:
         """[n, K] in the order of `memory.labels`, -inf at classes that were only announced."""
-        x, _ = self._images(X, self._learner, self._form, learning=False)
-        return answer(self._learner, memory, encode(self._learner, x)).double().cpu().numpy()
+        f, _ = self._features(X, self._learner, self._form, learning=False)
+        return answer(self._learner, memory, f).double().cpu().numpy()
+
+    def _features(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
+        """Features [n, F] of X, and the form X has."""
+        if isinstance(X, Encoded):
+            X.check_fits(learner, form)
+            return X.features, {**X.form, **form}
+        x, form = self._images(X, learner, form, learning=learning)
+        return encode(learner, x), form
 
     def _images(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Network input [n, C, H, W] for X, and the form X has."""
@@ -421,8 +452,12 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
             raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
         return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
 
-    def _fitted_to(self, X: Any, learner: Learner) -> Learner:
-        """The learner; one for vectors of any length, for those of X."""
+    def _start(self, X: Any) -> Learner:
+        """The learner to begin with; one for vectors of any length, for those of X."""
+        if isinstance(X, Encoded):
+            X.check_named((self.learner, self.backbone))
+            return X.learner
+        learner = self._find()
         if (network := self._network()) is not None:
             return learner.with_features(network.n_features)
         if not learner.any_length or is_pictures(X):

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from autocl.errors import StateError
+from autocl.estimator.hooks import NoticingNovelty
 from autocl.estimator.overflow import place_of, scores
 from autocl.estimator.state import Memory
 from autocl.learner import Learner
@@ -89,15 +90,30 @@ def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     with torch.inference_mode(), _solvable():
-        for block in torch.split(f, ASK_BLOCK):
-            rows = torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])
-            parts.append(scores(learner, memory.members, rows[None])[0, : len(block), : len(memory.labels)])
-    answers = torch.cat(parts)
+        for rows in _blocks(f):
+            parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
+    answers = torch.cat(parts)[: len(f)]
     if not bool(answers[:, torch.tensor(memory.counts) > 0].isfinite().all()):
         raise StateError(
             f"after {memory.seen} demos the learner's answers are no longer finite: roll it back"
         )
     return _masked(answers, memory.counts)
+
+
+def notice(learner: NoticingNovelty, memory: Memory, f: Tensor) -> Tensor:
+    """Novelty [n] of queries with features f [n, F]: that for the state which finds it least new."""
+    with torch.inference_mode(), _solvable():
+        parts = [
+            torch.stack([learner.novelty_features(rows, state)[0] for state in memory.members]).amin(0)
+            for rows in _blocks(f)
+        ]
+    return torch.cat(parts)[: len(f)]
+
+
+def _blocks(f: Tensor) -> Iterator[Tensor]:
+    """Features [n, F] in blocks [1, ASK_BLOCK, F]; copies of the last row fill the last one up."""
+    for block in torch.split(f, ASK_BLOCK):
+        yield torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])[None]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ moment: whatever stops the program, the next run learns what is missing, and not
 """
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from PIL import Image
 from autocl.data.folder import SUFFIXES
 from autocl.errors import FileError, InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.files import read_tensors, write_tensors
+from autocl.files import read_tensors
 
 BATCH = 32
 """Images between two savings: a stop costs seconds, and saving costs little beside learning."""
@@ -164,11 +163,7 @@ class FileLearner:
         if _stamp(self.path) != self._saved:
             raise FileError(f"{self.path} was changed by another program meanwhile: start again to go on")
         self._seen |= marks
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / "plain.safetensors"
-            self.classifier.save(plain)
-            tensors, meta = read_tensors(plain, kind="classifier")
-        write_tensors(self.path, tensors, {**meta, "files": " ".join(sorted(self._seen))})
+        self.classifier.save(self.path, notes={"files": " ".join(sorted(self._seen))})
         self._saved = _stamp(self.path)
 
 

@@ -84,7 +84,13 @@ def without(memory: Memory, place: int, state: LearnerState) -> Memory:
 
 
 def write_memory(
-    path: str | Path, memory: Memory, *, options: "Options", learner: str, source: str | None
+    path: str | Path,
+    memory: Memory,
+    *,
+    options: "Options",
+    learner: str,
+    source: str | None,
+    notes: Mapping[str, str],
 ) -> None:
     """Write a memory to one safetensors file.
 
@@ -94,6 +100,7 @@ def write_memory(
         options: the estimator's.
         learner: fingerprint of the learner whose memory it is.
         source: name or path of that learner, if it has one.
+        notes: further text for the metadata, by name.
     """
     kept: _Kept = {
         "labels": [to_json(label) for label in memory.labels],
@@ -112,7 +119,8 @@ def write_memory(
     }
     if memory.last is not None:
         tensors["last"] = memory.last[0]
-    write_tensors(path, tensors, {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)})
+    meta = {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)}
+    write_tensors(path, tensors, {**notes, **meta})
 
 
 class KeptForm(TypedDict, total=False):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import autocl
 from autocl.data.catalog import CATALOG
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream, side_by_side
@@ -75,7 +74,10 @@ def run(
 def identify(
     protocol: Protocol, entry: Entry, options: Options, sets: Mapping[str, ImageSet]
 ) -> dict[str, Any]:
-    """Everything beside names that decides the numbers, as plain data."""
+    """Everything beside names that decides the numbers, as plain data.
+
+    Not the version of autocl: what changes numbers raises the protocol's revision or changes a fingerprint.
+    """
     return {
         "revision": protocol.revision,
         "fingerprint": entry.fingerprint,
@@ -85,7 +87,6 @@ def identify(
         "demos": options.demos,
         "forward": options.forward,
         "quick": options.quick,
-        "autocl": autocl.__version__,
     }
 
 

@@ -97,6 +97,8 @@ class Row:
     cells: Mapping[str, Published]
     shows_forgetting: bool = False
     """A row without backward terms: more is not better there."""
+    absent: str = ""
+    """Why nothing of ours stands beside it, where nothing does."""
 
     def __post_init__(self) -> None:
         assert set(self.says) <= {f.name for f in fields(Provenance)}, self.says
@@ -126,6 +128,12 @@ def of_method(name: str, recipe: str, cells: Mapping[str, Published], *, train_o
     return Row(name=name, says={"recipe": recipe, "train_on": train_on}, cells=cells)
 
 
+def not_made(*recipes: str) -> str:
+    """Why a row has nothing beside it whose learner does not ship, and the commands that make one."""
+    commands = " and ".join(f"`autocl train {recipe}`" for recipe in recipes)
+    return f"no learner made so ships; {commands} makes one in minutes of one core"
+
+
 def out_of_the_box(
     sets: tuple[str, ...], cells: Mapping[str, Published], *, acl: bool = True, name: str = ""
 ) -> Row:
@@ -139,10 +147,12 @@ def out_of_the_box(
         "shots": 15,
         "acl": acl,
     }
-    return Row(name=name or title, says=says, cells=cells, shows_forgetting=not acl)
+    recipe = {FC100_MINI: "two-task-fc100", ALL_THREE: "three-task"}.get(sets, "two-task")
+    absent = not_made(recipe if acl else f"{recipe}-noacl")
+    return Row(name=name or title, says=says, cells=cells, shows_forgetting=not acl, absent=absent)
 
 
-def finetuned(name: str, cells: Mapping[str, Published], **says: Any) -> list[Row]:
+def finetuned(name: str, cells: Mapping[str, Published], *, absent: str = "", **says: Any) -> list[Row]:
     """Rows of learners meta-finetuned with 5 tasks of 2 classes: one for each scenario the cells name.
 
     Cells begin with their scenario unless `says` has it; the paper has one learner for each.
@@ -150,6 +160,10 @@ def finetuned(name: str, cells: Mapping[str, Published], **says: Any) -> list[Ro
     common = {"architecture": ARCHITECTURE, "sets": ("omniglot",), "tasks": 5, "ways": 2, "shots": 15,
               "acl": True, **says}  # fmt: skip
     if "scenario" in says:
-        return [Row(name=name, says=common, cells=cells)]
+        return [Row(name=name, says=common, cells=cells, absent=absent)]
     parts = {s: {c: v for c, v in cells.items() if c.startswith(s)} for s in ("domain", "class")}
-    return [Row(name=name, says={**common, "scenario": s}, cells=part) for s, part in parts.items() if part]
+    return [
+        Row(name=name, says={**common, "scenario": scenario}, cells=part, absent=absent)
+        for scenario, part in parts.items()
+        if part
+    ]

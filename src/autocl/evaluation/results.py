@@ -89,6 +89,11 @@ class Result:
         """Entry and setting."""
         return self.entry, self.setting
 
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """Notes on image sets whose copy is not the official one."""
+        return tuple(note for note in self.notes if note.startswith(tuple(self.identity.get("data", ()))))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a line of the table's file."""
         return {

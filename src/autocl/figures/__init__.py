@@ -11,6 +11,7 @@ from autocl.figures.weights import (
     plot_weight_strip,
     plot_weights,
 )
+from autocl.figures.world import plot_world
 
 __all__ = [
     "plot_accuracy_over_stream",
@@ -21,5 +22,6 @@ __all__ = [
     "plot_weight_change",
     "plot_weight_strip",
     "plot_weights",
+    "plot_world",
     "weight_film",
 ]

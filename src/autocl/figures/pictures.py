@@ -3,7 +3,6 @@
 They go to RESULTS/report/NAME/, which is not kept; their numbers to RESULTS/weights.jsonl, which is.
 """
 
-import base64
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
@@ -62,11 +61,6 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
     out = BytesIO()
     few.save(out, format="png", optimize=True)
     return out.getvalue()
-
-
-def inline(picture: bytes, kind: str = "png") -> str:
-    """As an address that a page can hold in itself."""
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
 
 
 def place(folder: Path, name: str) -> Path:

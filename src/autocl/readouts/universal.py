@@ -140,7 +140,7 @@ class UniversalReadout(Readout):
     def key(self, f: Tensor) -> Tensor:
         """What is remembered of features, [..., F] -> [..., D]."""
         if self.map is not None:
-            f = F.normalize(f, dim=-1) @ self.map
+            f = F.normalize(f, dim=-1) @ self.map.to(f.dtype)
         elif f.shape[-1] > LARGEST:
             f = f @ _projection(f.shape[-1]).to(f)
         return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f

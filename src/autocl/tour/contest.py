@@ -1,27 +1,28 @@
-"""The contest: several methods learn the same demos of the same stream, side by side.
+"""A contest: several methods learn the same demos of the same streams, side by side.
 
 Shape legend: R = runs, M = tasks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 
-from autocl.baselines.base import Method, get_method
+from autocl.baselines.base import Cost, Method, get_method
+from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import split_stream
-from autocl.data.loading import load
 from autocl.data.stream import Stream, side_by_side
-from autocl.data.stream_config import Scenario
-from autocl.errors import InputError
+from autocl.encoders import Identity
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import passage
 
-DIGITS = 10
-BATCH, EPOCHS = 32, 20
-"""How Adam and EWC study their few demos: enough to fit each task, as its own boundary shows."""
+SIDE = 32
+"""Pixels of an image's side in the tour."""
+BATCH, EPOCHS, HIDDEN = 32, 20, (200,)
+"""How methods with gradients study their few demos: enough to fit each task, as its own boundary shows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,63 +46,77 @@ class Standing:
     """From 0."""
     matrix: TransferMatrix
     """Accuracies so far, [R, M, M], NaN where nothing was asked yet."""
+    cost: Cost
 
     @property
     def now(self) -> float:
         """Mean accuracy over the tasks learned so far."""
-        return float(self.matrix.mean().values[self.boundary, : self.boundary + 1].mean())
+        return self.seen[self.boundary]
 
     @property
     def learned(self) -> float:
         """Mean accuracy of each task right after it was learned."""
         return float(self.matrix.mean().diagonal[: self.boundary + 1].mean())
 
+    @cached_property
+    def seen(self) -> list[float]:
+        """`now` at each boundary so far."""
+        found: list[float] = self.matrix.mean().seen()[: self.boundary + 1].tolist()
+        return found
 
-def contestants(learners: Mapping[str, Learner]) -> list[Contestant]:
-    """Our learners, nearest class mean on each one's own encoder, and two that descend a gradient."""
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contest:
+    """Streams, what they are about, and who learns them."""
+
+    title: str
+    setting: str
+    """What is learned and asked, in a sentence."""
+    tasks: tuple[str, ...]
+    streams: tuple[Stream, ...]
+    entered: tuple[Contestant, ...]
+
+
+def contestants(learners: Mapping[str, Learner]) -> tuple[Contestant, ...]:
+    """Our learners; simple read-outs on the features of the first, and on pixels; gradient descent."""
     ours = [
-        Contestant(name=name, what="one forward pass", method=InContext(learner), learner=learner)
+        Contestant(name=name, what="ours: one forward pass", method=InContext(learner), learner=learner)
         for name, learner in learners.items()
     ]
-    means = [
-        Contestant(
-            name=f"nearest mean ({name})",
-            what="class means on its encoder",
-            method=get_method("nearest-mean", embedding=learner),
-        )
-        for name, learner in learners.items()
-    ]
-    study = {"diet": "demos", "batch": BATCH, "epochs": EPOCHS}
-    return [
-        *ours,
-        *means,
-        Contestant(name="EWC", what=f"{EPOCHS} epochs, anchored", method=get_method("ewc", **study)),
-        Contestant(name="Adam", what=f"{EPOCHS} epochs", method=get_method("adam", **study)),
-    ]
+    first = next(iter(learners))
+    features = Embedding.of(learners[first])
+    pixels = Embedding(Identity(n_features=SIDE * SIDE), channels=1)
+    study: dict[str, Any] = {"diet": "demos", "batch": BATCH, "epochs": EPOCHS, "hidden": HIDDEN}
+    on_features = {
+        "class means": (f"features of {first}", get_method("nearest-mean", embedding=features)),
+        "LDA": (f"features of {first}", get_method("shrunk-lda", embedding=features)),
+        "1-NN": (f"features of {first}; keeps all", get_method("knn", embedding=features, neighbours=1)),
+        "1-NN on pixels": ("keeps all", get_method("knn", embedding=pixels, neighbours=1)),
+        "replay": (f"network, {EPOCHS} epochs; keeps all", get_method("rehearsal", **study)),
+        "fine-tuning": (f"network, {EPOCHS} epochs", get_method("adam", **study)),
+    }
+    rivals = [Contestant(name=n, what=what, method=method) for n, (what, method) in on_features.items()]
+    return (*ours, *rivals)
 
 
-def scenario_for(learners: Mapping[str, Learner]) -> Scenario:
-    """Ten classes if every learner has ten outputs, else even against odd with two."""
-    return "class" if min(learner.config.n_classes for learner in learners.values()) >= DIGITS else "domain"
-
-
-def digit_streams(scenario: Scenario, *, shots: int, runs: int) -> list[Stream]:
-    """Five tasks of two digits, 0/1 to 8/9; every run draws other demos, all ask the same test images."""
-    if runs < 1:
-        raise InputError(f"runs must be at least 1, got {runs}")
-    train, test = load("digits", "train"), load("digits", "test")
-    return [split_stream(train, test, scenario=scenario, shots=shots, run=run) for run in range(runs)]
-
-
-def play(entered: Sequence[Contestant], streams: Sequence[Stream]) -> Iterator[Standing]:
+def play(contest: Contest) -> Iterator[Standing]:
     """Task by task, let every contestant learn it and ask about all tasks so far."""
-    stream = side_by_side(streams)
+    stream = side_by_side(contest.streams)
     M = len(stream.tasks)
-    values = {c.name: torch.full((len(stream), M, M), torch.nan, dtype=torch.float64) for c in entered}
-    passages = [passage(contestant.method, stream) for contestant in entered]
+    nothing = torch.full((len(stream), M, M), torch.nan, dtype=torch.float64)
+    values = {c.name: nothing.clone() for c in contest.entered}
+    passages = [passage(contestant.method, stream) for contestant in contest.entered]
     for boundary in range(M):
-        for contestant, moments in zip(entered, passages, strict=True):
+        for contestant, moments in zip(contest.entered, passages, strict=True):
             table = values[contestant.name]
             table[:, boundary] = next(moments).accuracy
-            matrix = TransferMatrix(table.clone())
-            yield Standing(contestant=contestant, boundary=boundary, matrix=matrix)
+            yield Standing(
+                contestant=contestant, boundary=boundary, matrix=TransferMatrix(table.clone()),
+                cost=contestant.method.cost(),
+            )  # fmt: skip
+
+
+def best_rival(last: Sequence[Standing], *, keeping: bool) -> Standing:
+    """The rival that stands best at the end, among those that keep demos or among those that do not."""
+    rivals = [s for s in last if s.contestant.learner is None and s.contestant.method.uses_replay == keeping]
+    return max(rivals, key=lambda s: s.now)

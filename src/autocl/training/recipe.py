@@ -7,7 +7,7 @@ saved beside the run, and a run is resumed with the recipe it was started with, 
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from autocl.config import Amount, Count, Natural, check, from_dict, to_dict
 from autocl.data.augment import Augment
@@ -59,6 +59,8 @@ class Source:
 class Optimiser:
     """Adam, and how its learning rate moves."""
 
+    retired: ClassVar[dict[str, Any]] = {"accumulate": 1}
+
     lr: Amount = 1e-3
     """Peak of "cosine", value of "constant"; "transformer" ignores it."""
     schedule: Literal["constant", "transformer", "cosine"] = "constant"
@@ -70,8 +72,6 @@ class Optimiser:
     eps: float = 1e-9
     clip: Amount = 0.0
     """Largest norm of the gradient; 0 does not clip (the paper)."""
-    accumulate: Count = 1
-    """Batches whose gradients are averaged for one step."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -103,6 +103,8 @@ class Optimiser:
 class Validation:
     """How checkpoints are compared. Never on a test split."""
 
+    retired: ClassVar[dict[str, Any]] = {"patience": 0}
+
     every: Count = 100
     """Steps between validations; also before the first step."""
     batches: Count = 4
@@ -115,8 +117,6 @@ class Validation:
     split: Literal["", "mnist", "fashion_mnist", "cifar10"] = ""
     """Instead of validation classes: the Split-X stream over 5,000 held-out *training* images of a target
     domain, as the paper selects its meta-finetuned learners. A learner so chosen must say so."""
-    patience: Natural = 0
-    """Stop after this many validations without a better score; 0 never stops early."""
 
     def __post_init__(self) -> None:
         check(self)

@@ -1,55 +1,39 @@
-"""The training loop.
+"""The training loop, stage by stage, and the validation that chooses checkpoints.
 
-Everything random is a function of (seed, step, rank): streams, augmentation, dropout. So a run that is
-killed and resumed continues bit for bit, on the same machine and number of threads.
+Everything random is a function of (seed, step, rank). So a run that is killed and resumed continues bit for
+bit, on the same machine and number of threads. Checkpoints are compared on validation classes or on held-out
+training images, never on test sets.
 """
 
-import math
 import re
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # documented, but not in __all__
 
 from autocl.config import to_dict
+from autocl.data import load
+from autocl.data.fixed import split_stream
+from autocl.data.sampler import StreamSampler
 from autocl.errors import TrainingError
 from autocl.files import write_json
+from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
-from autocl.objective import Outcome
-from autocl.training import checkpoint, parallel, validation
+from autocl.objective import ObjectiveConfig, acl_objective
+from autocl.passage import run_streams
+from autocl.training import checkpoint, parallel
 from autocl.training import folder as folders
 from autocl.training import recipe as recipes
-from autocl.training.interrupt import InterruptedRunError, signals
 from autocl.training.log import RunLog, note, terms
-from autocl.training.loss import TrainingStep
 from autocl.training.recipe import Recipe, provenance
-from autocl.training.run import Run, prepare
+from autocl.training.run import InterruptedRunError, Run, prepare, signals
+from autocl.training.step import DivergedError, StepResult, TrainingStep, train_step
 
 BEST = "best.safetensors"
 MAY_CHANGE = re.compile(r"(stages\.\d+\.)?optimiser\.(lr|clip)")
 """What a run may be resumed with another value of: the remedies against divergence."""
-
-
-class DivergedError(TrainingError):
-    """A loss, gradient or linear system stopped making sense."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    """What one step of the optimiser measured; means over all ranks."""
-
-    loss: float
-    """What was minimised, with the prototype loss; the mean over accumulated batches."""
-    gradient: float
-    """Norm of the gradient before clipping."""
-    rate: float
-    """Learning rate."""
-    outcome: Outcome
-    """Of the last accumulated batch."""
 
 
 def train(
@@ -160,7 +144,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
     if progress.step == 0 and progress.validated < 0:
         _save(run, log, score=_validate(run, log))
     saved = began = time.monotonic()
-    while progress.step < recipe.steps and not _stale(run):
+    while progress.step < recipe.steps:
         step = progress.step
         result = train_step(run, module, step)
         progress.step = step + 1
@@ -169,7 +153,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
         began = now
         if step % log_stride == 0 or progress.step == recipe.steps:
             log.record(step, _values(run, result))
-        speed = progress.step * recipe.batch_size * recipe.optimiser.accumulate / max(progress.seconds, 1e-9)
+        speed = progress.step * recipe.batch_size / max(progress.seconds, 1e-9)
         log.show(progress.step, note(result.loss, result.outcome, speed))
         score = None
         if progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
@@ -180,69 +164,13 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
             saved = began = time.monotonic()
         if stop:
             raise InterruptedRunError(stop, run.folder)
-    if progress.step < recipe.steps:
-        log.say(f"stopped early: no better validation for {progress.stale} times")
     progress.finished = True
     _save(run, log)
-
-
-def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
-    """One step of the optimiser. Nothing of the run changes unless loss and gradient are finite."""
-    recipe, ranks = run.recipe, run.ranks
-    torch.manual_seed(_dropout_seed(recipe.seed, step, ranks.rank))
-    rate = recipe.optimiser.rate(step, steps=recipe.steps, width=run.learner.width)
-    for group in run.optimiser.param_groups:
-        group["lr"] = rate
-    run.optimiser.zero_grad(set_to_none=True)
-    lo, hi = ranks.share(recipe.batch_size)
-    parts = recipe.optimiser.accumulate
-    carried, total = run.carried, torch.zeros((), device=ranks.device)
-    for part in range(parts):
-        number = step * parts + part
-        batch = run.train.batch(number, lo, hi).to(ranks.device)
-        c = recipe.learner
-        images = run.train.images(
-            batch, channels=c.channels, augment=recipe.augments, standardise=c.standardise
-        )
-        if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
-            carried = None
-        try:
-            loss, outcome = module(images.to(ranks.device), batch, carried)
-        except LinAlgError as error:  # a ridge read-out whose system lost its rank
-            raise DivergedError(str(error)) from error
-        (loss / parts).backward()
-        total += loss.detach() / parts
-        carried = outcome.state.detach() if recipe.carry_state else None
-    total, *shared = ranks.mean(total, outcome.losses.values, outcome.accuracies.values, outcome.first)
-    losses, accuracies, first = shared
-    outcome = replace(
-        outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), first=first
-    )
-    weights = [p for p in run.learner.parameters() if p.requires_grad]
-    norm = torch.nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
-    for name, value in (("loss", total), ("norm of the gradient", norm)):
-        if not math.isfinite(value):
-            raise DivergedError(f"the {name} became {float(value)}")
-    if recipe.optimiser.clip:
-        torch.nn.utils.clip_grads_with_norm_(weights, recipe.optimiser.clip, norm)
-    run.optimiser.step()
-    run.carried = carried
-    return StepResult(loss=float(total), gradient=float(norm), rate=rate, outcome=outcome)
-
-
-def _dropout_seed(seed: int, step: int, rank: int) -> int:
-    return int(np.random.SeedSequence((seed, step, rank, 2)).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _stale(run: Run) -> bool:
-    """Whether early stopping is due."""
-    return 0 < run.recipe.validation.patience <= run.progress.stale
 
 
 def _validate(run: Run, log: RunLog) -> float:
     """Score the learner on the first rank and keep it if it is the best so far; the score (elsewhere 0)."""
     score = _score(run, log) if run.ranks.first else 0.0
-    (run.progress.stale,) = run.ranks.agree(run.progress.stale if run.ranks.first else 0)
     run.progress.validated = run.progress.step
     return score
 
@@ -252,17 +180,16 @@ def _score(run: Run, log: RunLog) -> float:
     run.learner.eval()
     try:
         if how.split:
-            matrices = validation.validate_split(run.learner, how.split, run.recipe)
+            matrices = validate_split(run.learner, how.split, run.recipe)
         else:
             one_order = rule == "paper"
-            matrices = validation.validate_streams(run.learner, run.val, how.batches, one_order=one_order)
+            matrices = validate_streams(run.learner, run.val, how.batches, one_order=one_order)
     except LinAlgError as error:  # a ridge read-out whose system lost its rank
         raise DivergedError(str(error)) from error
     run.learner.train()
-    value = sum(validation.score(m, rule) for m in matrices) / len(matrices)
-    progress.stale += 1
+    value = sum(score(m, rule) for m in matrices) / len(matrices)
     if value > progress.best_score:
-        progress.best_score, progress.best_step, progress.stale = value, progress.step, 0
+        progress.best_score, progress.best_step = value, progress.step
         meta = {**provenance(run.recipe), "step": str(progress.step), "validation": f"{value:.4f}"}
         run.learner.save_pretrained(run.folder / BEST, meta=meta)
     shown: dict[str, object] = {"validation/score": value}
@@ -300,3 +227,53 @@ def _values(run: Run, result: StepResult) -> dict[str, float]:
         "seconds": run.progress.seconds,
         **terms(result.outcome, [s.title for s in run.recipe.sources]),
     }
+
+
+SPLIT_RUNS = 5
+"""Sets of demos of a Split-X validation stream, as in the authors' selection."""
+
+
+def score(matrix: TransferMatrix, rule: str) -> float:
+    """One number from a matrix of accuracies, by the recipe's rule."""
+    return float(matrix.average() if rule == "average" else matrix.learning_accuracy())
+
+
+@torch.no_grad()
+def validate_streams(
+    learner: Learner, sampler: StreamSampler, batches: int, *, one_order: bool = False
+) -> list[TransferMatrix]:
+    """Accuracies of the same validation streams every time, one matrix for each batch.
+
+    Args:
+        learner: in evaluation mode.
+        sampler: of validation streams.
+        batches: how many.
+        one_order: only streams in which the image sets come in the sampler's order, as the authors validate;
+            else all orders take their turn.
+    """
+    device = learner.device
+    # Orders alternate or rotate with the step: a stride of one round meets the first order only.
+    stride = len(sampler.sets) if one_order else 1
+    matrices = []
+    for step in range(0, batches * stride, stride):
+        batch = sampler.batch(step).to(device)
+        c = learner.config
+        images = sampler.images(batch, channels=c.channels, standardise=c.standardise).to(device)
+        outcome = acl_objective(learner, learner.encode(images), batch, ObjectiveConfig())
+        matrices.append(outcome.accuracies)
+    return matrices
+
+
+@torch.no_grad()
+def validate_split(learner: Learner, name: str, recipe: Recipe) -> list[TransferMatrix]:
+    """Accuracies on Split-X over the validation part of X's training set, a matrix for each set of demos."""
+    size = learner.config.height
+    train, test = load(name, "train", size=size), load(name, "test", size=size)
+    scenario = recipe.streams.scenario
+    shots = getattr(recipe.streams, "shots", 15)
+    streams = [
+        split_stream(train, test, scenario=scenario, shots=shots, run=run, part="validation")
+        for run in range(SPLIT_RUNS)
+    ]
+    matrix = run_streams(learner, streams).matrix
+    return [TransferMatrix(values) for values in matrix.values]

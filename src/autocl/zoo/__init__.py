@@ -4,11 +4,13 @@ from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from autocl.learner.base import Learner
 from autocl.names import resolve
+from autocl.typed_json import parse_json
 
-__all__ = ["card", "file", "load", "names"]
+__all__ = ["card", "file", "load", "names", "record"]
 
 SUFFIX = ".safetensors"
 
@@ -39,6 +41,12 @@ def file(name: str) -> AbstractContextManager[Path]:
 def card(name: str) -> str:
     """The model card of a learner: how it was made, what it measured, what it cannot do."""
     return _file(name, ".md").read_text(encoding="utf-8")
+
+
+def record(name: str) -> dict[str, Any]:
+    """What is kept of a learner's making: its recipe, data, validations, and what it reached in a check."""
+    file = _file(name, ".json")
+    return parse_json(file.read_text(encoding="utf-8"), dict[str, Any], where=str(file))
 
 
 def _folder() -> Traversable:

@@ -85,6 +85,7 @@ TWO_TASK = Protocol(
     title="Two tasks, A = Omniglot, B = mini-ImageNet (Table 1)",
     position=1,
     runs=5,
+    revision=2,  # the sampler draws other streams since a position of the demos no longer tells the query
     settings=(
         drawn_setting("A→B", 0, (OMNIGLOT, MINI_IMAGENET)),
         drawn_setting("B→A", 1, (OMNIGLOT, MINI_IMAGENET)),
@@ -102,6 +103,7 @@ TWO_TASK_FC100 = Protocol(
     title="Two tasks, A = FC100, B = mini-ImageNet (Table 1, lower half)",
     position=2,
     runs=5,
+    revision=2,
     settings=(
         drawn_setting("A→B", 0, (FC100, MINI_IMAGENET)),
         drawn_setting("B→A", 1, (FC100, MINI_IMAGENET)),

@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from autocl.data.imageset import FeatureSet
-from autocl.errors import FileError
 from autocl.evaluation.lines import put_lines, read_lines
-from autocl.evaluation.results import DIGITS, SECONDS, percent
+from autocl.evaluation.results import DIGITS, SECONDS, SecondsLine, percent
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant
 from autocl.evaluation.world.rivals import Doubles
 from autocl.evaluation.world.sets import Split
@@ -58,6 +57,21 @@ class Measured:
     def key(self) -> tuple[str, str, str, str]:
         """Names that tell it from others."""
         return self.split, self.features, self.entry, self.set
+
+
+class MeasuredLine(TypedDict):
+    """A line of the table's file; see `Measured`."""
+
+    split: Split
+    features: str
+    entry: str
+    set: str
+    identity: dict[str, Any]
+    constant: bool
+    cells: dict[str, tuple[float, ...]]
+    calibration: dict[str, float]
+    novelty: tuple[float, ...]
+    state_bytes: int
 
 
 KEY = ("split", "features", "entry", "set")
@@ -103,7 +117,7 @@ def measure_world(
                 known = measure_set(
                     contestant, name, of_set, draws, split=split, features=features, identity=identity
                 )
-                put_lines(folder / f"{TABLE}.jsonl", [_line(known)], key=KEY)
+                put_lines(folder / f"{TABLE}.jsonl", [asdict(known)], key=KEY)
                 say(f"{name}: {contestant.name}, {time.perf_counter() - start:.1f} s")
             found.append(known)
     return found
@@ -190,33 +204,14 @@ def save_times(folder: Path, split: Split, features: str, times: Mapping[str, Ma
 def read_times(folder: Path, split: Split, features: str) -> dict[str, dict[str, float]]:
     """What `save_times` put there."""
     times: dict[str, dict[str, float]] = {}
-    for line in read_lines(folder / SECONDS):
-        entry, setting = str(line.get("entry", "")), str(line.get("setting", ""))
-        if line.get("table") == TABLE and entry.endswith(f" on {features}") and setting.startswith(split):
-            name = entry.removesuffix(f" on {features}")
-            times.setdefault(name, {})[setting.removeprefix(f"{split} ")] = float(line["seconds"])
+    for line in read_lines(folder / SECONDS, SecondsLine):
+        name, of, whose = line["entry"].rpartition(" on ")
+        world, _, what = line["setting"].partition(" ")
+        if line["table"] == TABLE and of and (world, whose) == (split, features):
+            times.setdefault(name, {})[what] = line["seconds"]
     return times
 
 
 def read_world(folder: Path) -> list[Measured]:
     """Every line of the table."""
-    path = folder / f"{TABLE}.jsonl"
-    found = []
-    for number, values in enumerate(read_lines(path), 1):
-        try:
-            read = {
-                **values,
-                "cells": {kind: tuple(map(float, v)) for kind, v in values["cells"].items()},
-                "calibration": {kind: float(v) for kind, v in values["calibration"].items()},
-                "novelty": tuple(map(float, values["novelty"])),
-            }
-            found.append(Measured(**read))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise FileError(
-                f"{path}, line {number}: not a result written by this autocl ({error}); delete the line"
-            ) from error
-    return found
-
-
-def _line(measured: Measured) -> dict[str, Any]:
-    return asdict(measured)
+    return [Measured(**line) for line in read_lines(folder / f"{TABLE}.jsonl", MeasuredLine)]

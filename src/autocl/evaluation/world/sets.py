@@ -28,9 +28,9 @@ from autocl.learner import Learner
 
 Split = Literal["test", "validation", "meta-training"]
 
-CLASSES, IMAGES = 100, 70
-"""Most classes of a set, and images of a class, that are encoded: enough for 50 classes and for 30 demos with
-40 queries, and minutes for a frozen backbone."""
+CLASSES, IMAGES, TOTAL = 60, 55, 2400
+"""Most classes of a set, images of a class, and images of a set that are encoded: enough for 50 classes, and
+for 30 demos with 25 queries; minutes for a frozen backbone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ def world_features(
     found = {}
     for of_world in WORLDS[split]:
         try:
-            pictures = part_of(_pictures(of_world, eyes), CLASSES, IMAGES)
+            pictures = part_of(_pictures(of_world, eyes))
         except DataError as error:
             say(f"without {of_world.key}: {error}")
             continue
@@ -183,10 +183,12 @@ def world_features(
     return found
 
 
-def part_of(pictures: PictureList, classes: int, images: int) -> PictureList:
-    """At most so many classes, evenly spaced, and the first so many images of each."""
+def part_of(pictures: PictureList) -> PictureList:
+    """A part that is worth encoding: evenly spaced classes, and the first images of each."""
     starts = pictures.starts
-    kept = np.unique(np.linspace(0, len(starts) - 2, min(classes, len(starts) - 1)).round().astype(int))
+    n_classes = min(CLASSES, len(starts) - 1)
+    images = min(IMAGES, TOTAL // n_classes)
+    kept = np.linspace(0, len(starts) - 2, n_classes).round().astype(int)
     rows = [np.arange(starts[c], min(starts[c] + images, starts[c + 1])) for c in kept]
     row = np.concatenate(rows)
     if len(row) == len(pictures):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.training.loss import prototype_loss
+from autocl.objective import prototype_loss
 
 
 def slow_loss(features: Tensor, classes: list[int]) -> Tensor:

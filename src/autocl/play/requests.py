@@ -1,0 +1,127 @@
+"""What requests hold: JSON of a stated form, or one image file as it is."""
+
+import base64
+import binascii
+from typing import NotRequired, TypedDict, TypeVar
+
+from starlette.requests import Request
+
+from autocl.errors import FileError, InputError
+from autocl.pictures import Pixels
+from autocl.play.engine import Engine
+from autocl.play.limits import Limits, RefusedError
+from autocl.typed_json import parse_json
+
+T = TypeVar("T")
+
+
+class Example(TypedDict):
+    """A labelled picture."""
+
+    label: str
+    image: str
+    """Base64 of an image file; a data: address is taken, too."""
+
+
+class Lesson(TypedDict):
+    """Body of `learn`."""
+
+    examples: list[Example]
+    features: NotRequired[bool]
+
+
+class Question(TypedDict):
+    """Body of `predict`."""
+
+    images: list[str]
+    features: NotRequired[bool]
+    top: NotRequired[int]
+
+
+class ToMoment(TypedDict):
+    """Body of `back`."""
+
+    moment: int
+
+
+class Named(TypedDict):
+    """Body of `forget`."""
+
+    label: str
+
+
+class Renamed(TypedDict):
+    """Body of `rename`."""
+
+    label: str
+    to: str
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """All of a body, if it is not too long."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > limits.body_bytes:
+            raise RefusedError(
+                413, f"the request is longer than {limits.body_bytes:,} bytes: send less at once"
+            )
+    return bytes(data)
+
+
+async def read_form(request: Request, limits: Limits, form: type[T]) -> T:
+    """The JSON of a body."""
+    body = await read_body(request, limits)
+    try:
+        return parse_json(body.decode("utf-8"), form, where="the request")
+    except (UnicodeDecodeError, FileError) as error:
+        raise RefusedError(400, str(error)) from error
+
+
+def is_image(request: Request) -> bool:
+    """Whether the body is one image file instead of JSON."""
+    kind = request.headers.get("content-type", "")
+    return kind.startswith(("image/", "application/octet-stream"))
+
+
+async def read_lesson(request: Request, limits: Limits) -> tuple[list[bytes], list[str], bool]:
+    """Image files and labels of a `learn`, and whether the features are wanted."""
+    if is_image(request):
+        label = request.query_params.get("label", "")
+        return [await read_body(request, limits)], [label], "features" in request.query_params
+    lesson = await read_form(request, limits, Lesson)
+    examples = lesson["examples"]
+    images = unpack([example["image"] for example in examples], limits)
+    return images, [example["label"] for example in examples], lesson.get("features", False)
+
+
+async def read_question(request: Request, limits: Limits) -> tuple[list[bytes], bool, int | None]:
+    """Image files of a `predict`, whether the features are wanted, and how many answers."""
+    if is_image(request):
+        return [await read_body(request, limits)], "features" in request.query_params, None
+    question = await read_form(request, limits, Question)
+    images = unpack(question["images"], limits)
+    return images, question.get("features", False), question.get("top")
+
+
+def unpack(images: list[str], limits: Limits) -> list[bytes]:
+    """Image files from base64."""
+    if not 0 < len(images) <= limits.pictures:
+        raise RefusedError(422, f"{len(images):,} pictures: a request holds between 1 and {limits.pictures}")
+    try:
+        return [base64.b64decode(image.partition(",")[2] or image, validate=True) for image in images]
+    except (binascii.Error, ValueError) as error:
+        raise RefusedError(400, f"an image is not base64: {error}") from error
+
+
+def decode_all(engine: Engine, images: list[bytes], limits: Limits) -> list[Pixels]:
+    """Pixels of image files."""
+    found = []
+    for i, data in enumerate(images):
+        where = f"picture {i + 1} of {len(images)}: " if len(images) > 1 else ""
+        try:
+            found.append(engine.decode(data, limits.pixels))
+        except FileError as error:
+            status = 413 if isinstance(error.__cause__, InputError) else 422
+            raise RefusedError(status, f"{where}{error}") from error
+    return found
