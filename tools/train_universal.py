@@ -18,10 +18,10 @@ Validation sets report; nothing is trained on them.
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -159,7 +159,7 @@ def table(
     right = np.array(answers)
     both = np.concatenate([*demos, *queries])
     both = changed(both, rng) if change else both
-    f = torch.from_numpy(np.ascontiguousarray(both)).double()[None]
+    f = torch.from_numpy(np.ascontiguousarray(both))[None]
     known = torch.from_numpy(np.isin(right, label))
     state = readout.learn(f[:, : len(y)], torch.from_numpy(label)[None], readout.initial_state(1, labels))
     moments = moments_of(state)
@@ -217,11 +217,26 @@ def loss_of(logits: Tensor, answers: Tensor) -> Tensor:
     return ((each.view_as(answers) * asked).sum(1) / asked.sum(1).clamp(min=1)).mean()
 
 
-def train(tables: list[Table], steps: int, seed: int) -> Combiner:
-    """A combiner, trained on streams of like size side by side."""
+def train(
+    tables: list[Table],
+    steps: int,
+    seed: int,
+    *,
+    make: Callable[[], Combiner] = lambda: Combiner(len(NAMES)),
+    run: Callable[[Any, Table], Tensor] = answer,
+) -> Any:
+    """A combiner, trained on streams of like size side by side.
+
+    Args:
+        tables: the streams.
+        steps: of gradient descent.
+        seed: of its first weights and the order of streams.
+        make: builds it.
+        run: lets it answer a batch of tables.
+    """
     torch.manual_seed(seed)
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    combiner = Combiner(len(NAMES))
+    combiner = make()
     tables = sorted(tables, key=lambda t: t.exam.left_out.shape[2] * t.exam.left_out.shape[3])
     optimiser = torch.optim.AdamW(combiner.parameters(), lr=LR, weight_decay=1e-2)
     for step in range(steps):
@@ -230,7 +245,7 @@ def train(tables: list[Table], steps: int, seed: int) -> Combiner:
         first = int(rng.integers(len(tables) - BATCH))
         chosen = tables[first : first + BATCH]
         batch = batched([noised(t, generator) if rng.random() < NOISED else t for t in chosen])
-        loss = loss_of(answer(combiner, batch), batch.answers)
+        loss = loss_of(run(combiner, batch), batch.answers)
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(combiner.parameters(), 1.0)

@@ -100,7 +100,7 @@ def bench(
         world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
         return
     shipped = () if learner or method or table == "emergence" else zoo.names()
-    names = learner or tuple(name for name in shipped if not zoo.load(name).any_length)
+    names = learner or tuple(name for name in shipped if not zoo.load(name).takes_vectors)
     learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = learners + find_methods(method, diet=diet, encoder=encoder, say=say)

@@ -16,7 +16,7 @@ from autocl.errors import InputError
 from autocl.estimator.preprocess import Form, is_pictures
 from autocl.pictures import decode
 
-PHOTOS = ("vectors", "lite2")
+PHOTOS = ("photos", "lite2")
 """What the learner "photos" stands for: learner and backbone. lite2 is the most accurate of the embedded ones
 (`benchmarks/backbones.py`)."""
 SIDE = 256

@@ -75,10 +75,11 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
             states of the same learner take further classes; `autocl.estimator.overflow` says how they decide
             together.
-        prequential: predict every demo of a known class before learning it, for `report_`.
+        prequential: predict demos of known classes before learning them, for `report_`: the first, then
+            one in `test_every` of the learner.
         device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
         backbone: a frozen network that images pass first (`autocl.encoders.backbones`), for a learner of
-            vectors. ContinualClassifier("photos") is ContinualClassifier("vectors", backbone="lite2").
+            vectors. ContinualClassifier("photos") has its own, and a map made for it.
 
     Attributes:
         classes_: [K], sorted; in the order of appearance if they cannot be.
@@ -431,7 +432,14 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _network(self) -> Backbone | None:
         """The backbone, found once."""
-        named = self.backbone or (PHOTOS[1] if self.learner == "photos" else None)
+        named = self.backbone
+        if self.learner == PHOTOS[0]:
+            if named not in (None, PHOTOS[1]):
+                raise InputError(
+                    f'"photos" was made for backbone {PHOTOS[1]!r}, not {named!r}: '
+                    'use ContinualClassifier("vectors", backbone=…)'
+                )
+            named = PHOTOS[1]
         if named is None:
             return None
         found: tuple[object, Backbone] | None = self.__dict__.get("_backbone")
@@ -441,7 +449,7 @@ class ContinualClassifier(ClassifierMixin, OneWriter):  # type: ignore[misc]
 
     def _find(self) -> Learner:
         """The learner, on the device that was asked for; the caller's own module is not moved."""
-        learner = find_learner(PHOTOS[0] if self.learner == "photos" else self.learner)
+        learner = find_learner(self.learner)
         if self.device is None:
             return learner
         try:

@@ -29,6 +29,8 @@ ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
 ASK_BLOCK = 16
 """Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
+TEST_FIRST = 16
+"""Demos of a stream that are all predicted before they are learned."""
 
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
@@ -52,7 +54,8 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
         memory: must know all labels already.
         f: features.
         outputs: [n].
-        test: whether to predict each demo of a class that has demos before learning it.
+        test: whether to predict demos of classes that have demos before learning them: the first few, then
+            one in `learner.test_every`.
 
     Returns:
         The memory afterwards.
@@ -62,11 +65,11 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     """
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
-    tested, right = memory.tested, memory.right
+    tested, right, seen = memory.tested, memory.right, memory.seen
     with torch.inference_mode(), _solvable():
         for i, output in enumerate(outputs):
             demo = f[None, i : i + 1]
-            if test and counts[output]:
+            if test and counts[output] and (seen < TEST_FIRST or seen % learner.test_every == 0):
                 members = [new.get(m, old) for m, old in enumerate(memory.members)]
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
@@ -75,6 +78,7 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
             y = torch.full((1, 1), place, device=f.device)
             new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
             counts[output] += 1
+            seen += 1
         finite = all(bool(t.isfinite().all()) for state in new.values() for t in state.tensors.values())
     if not finite:
         raise StateError(

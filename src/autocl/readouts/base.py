@@ -40,6 +40,8 @@ class Readout(nn.Module):
     """Whether it was meta-learned for features of any length, not only for those of its encoder."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
+    test_every: int = 1
+    """One demo in so many is predicted before it is learned (see `Learner`)."""
 
     def __init__(self) -> None:
         super().__init__()

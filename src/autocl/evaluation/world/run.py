@@ -93,7 +93,7 @@ def eyes_of(learner: Learner, name: str, features: str | None) -> Eyes:
         name: of the learner.
         features: for one of ready-made vectors, whose they are.
     """
-    if not learner.any_length:
+    if not learner.takes_vectors:
         if features is not None:
             raise InputError(f"{name} has an encoder of its own: it takes no features of {features}")
         return learner_eyes(learner, name)
@@ -105,7 +105,7 @@ def eyes_of(learner: Learner, name: str, features: str | None) -> Eyes:
     if ":" in features or features.startswith("lite"):
         return backbone_eyes(get_backbone(features))
     giver = find_learner(features)
-    if giver.any_length:
+    if giver.takes_vectors:
         raise InputError(f"{features} has no encoder whose features {name} could take")
     return learner_eyes(giver, features)
 
@@ -128,7 +128,7 @@ def _world(
     n_features = next(iter(sets.values())).n_features
     players = []
     for name, learner in learners.items():
-        fitted = learner.with_features(n_features) if learner.any_length else learner
+        fitted = learner.with_features(n_features) if learner.takes_vectors else learner
         players.append(LearnerContestant(name, fitted))
         bodiless = without_body(fitted)
         if bodiless is not None:
