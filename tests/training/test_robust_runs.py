@@ -164,7 +164,7 @@ def test_a_torn_last_line_is_skipped_and_another_one_is_named(tmp_path: Path) ->
     with pytest.raises(FileError, match="line 1: damaged"):
         read_log(log)
     log.write_text("[1, 2]\n")
-    with pytest.raises(FileError, match="line 1 is no entry of a log"):
+    with pytest.raises(FileError, match="line 1: it must be an object"):
         read_log(log)
 
 

@@ -19,6 +19,7 @@ from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import put_lines
+from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
@@ -39,6 +40,7 @@ def bench(
     *,
     learner: UseAppendAction[tuple[str, ...]] = (),
     method: UseAppendAction[tuple[str, ...]] = (),
+    backbone: UseAppendAction[tuple[str, ...]] = (),
     run: UseAppendAction[tuple[Path, ...]] = (),
     runs: Left[int] = None,
     queries: Left[int] = None,
@@ -61,6 +63,8 @@ def bench(
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
         method: a method by name, or "all".
+        backbone: a frozen network (see `autocl features`) behind which learners of vectors and --method
+            stand. Default: none; in the tables backbone and split-cifar100, the embedded ones.
         run: folder of a training run, for emergence.
         runs: how many; default: as the paper.
         queries: ask so many of each task at most; default: all.
@@ -79,6 +83,7 @@ def bench(
     Examples:
         autocl bench split-mnist --learner split-class
         autocl bench split-mnist --method ewc --method adam
+        autocl bench backbone --backbone lite2 --learner vectors --method shrunk-lda
         autocl bench world --learner everyday --learner photos
         autocl bench all --quick
     """
@@ -99,23 +104,31 @@ def bench(
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
         world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
         return
-    shipped = () if learner or method or table == "emergence" else zoo.names()
-    names = learner or tuple(name for name in shipped if not zoo.load(name).takes_vectors)
+    features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
+    shipped = () if learner or method or features or table == "emergence" else zoo.names()
+    names = () if features else learner or tuple(n for n in shipped if not zoo.load(n).takes_vectors)
     learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    entries = learners + find_methods(method, diet=diet, encoder=encoder, say=say)
-    if not entries and not run:
+    entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
+    if not entries and not run and not features:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
         )
 
     for protocol in PROTOCOLS.values():
+        if table == "all" and protocol.behind_backbone and (learner or method) and not backbone:
+            continue  # they read images
         if table in (protocol.name, "all"):
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
-            results = [r for e in entries for r in benching.run(protocol, e, options, out, say=tell)]
+            chosen = entries
+            if features or protocol.behind_backbone:
+                chosen = find_backbone_entries(backbone, learner, method, diet=diet, say=say)
+            results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+            if protocol.references:
+                say(protocol.references, console=console)
             for missing in uncovered(protocol, read_results(out, protocol.name)):
                 tell(f"the paper's row {missing}")
     if table in ("emergence", "all"):

@@ -129,7 +129,8 @@ class StreamSampler:
             standardise: see `ImageSet.take`.
 
         Returns:
-            float32 [U, C, H, W]; vectors [U, F], to which the options do not apply.
+            float32 [U, C, H, W]; vectors, to which the options do not apply, as images of one pixel with F
+            channels, [U, F, 1, 1].
         """
         # The third word keeps this generator apart from the one that draws the streams.
         seed = np.random.SeedSequence((self.seed, batch.step, 1)).generate_state(1, np.uint64)
@@ -148,7 +149,7 @@ class StreamSampler:
                     generator=generator, standardise=standardise,
                 )  # fmt: skip
             else:
-                x = inputs.take(rows)
+                x = inputs.take(rows)[..., None, None]
             parts.append(x)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

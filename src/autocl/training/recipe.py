@@ -35,6 +35,8 @@ class Source:
     """glyphs: how many to draw; they are endless."""
     augment: Augment = field(default_factory=Augment)
     """Changes to training images; none is the paper."""
+    images: Natural = 0
+    """Most images of each class, the first of its file; 0: all. For features, which cost time to compute."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -130,6 +132,9 @@ class Recipe:
     sources: tuple[Source, ...]
     streams: StreamConfig | RandomStreamConfig
     learner: LearnerConfig | ReadoutLearnerConfig
+    backbone: str = ""
+    """A frozen network (see `autocl.encoders.backbones`) whose features, computed once, take the place of
+    images; the learner's encoder is then "identity". Empty: images."""
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optimiser: Optimiser = field(default_factory=Optimiser)
     validation: Validation = field(default_factory=Validation)
@@ -156,6 +161,13 @@ class Recipe:
         check(self)
         if not self.sources:
             raise InputError(f"recipe {self.name}: name at least one image set in sources")
+        if self.backbone and (
+            self.learner.encoder.kind != "identity" or any(a != Augment() for a in self.augments)
+        ):
+            raise InputError(
+                f"recipe {self.name}: behind backbone {self.backbone!r} a learner reads features: its "
+                "encoder is 'identity', and no source is augmented"
+            )
         weights = self.objective.own_weights
         if weights and len(weights) != len(self.sources):
             raise InputError(
@@ -212,6 +224,7 @@ def provenance(recipe: Recipe) -> dict[str, str]:
         **shape,
         "acl": str(objective.acl and objective.boundaries == "every").lower(),
         "validated_on": recipe.validation.split,
+        **({"backbone": recipe.backbone} if recipe.backbone else {}),
     }
 
 
