@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.encoders.backbones import get_backbone
-from autocl.estimator.backbone import PHOTOS
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import backbone_eyes
 from autocl.layers.base import MIXERS, StackConfig
 from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, Combiner, Examination, Trust

@@ -32,7 +32,7 @@ from torch.nn import functional as F
 
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import get_backbone
-from autocl.estimator.backbone import PHOTOS
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import Eyes, backbone_eyes, learner_eyes, world_features
 from autocl.learner import Learner
 from autocl.learner.config import InputConfig, ReadoutLearnerConfig

@@ -13,7 +13,7 @@ from autocl.baselines.incontext import InContext
 from autocl.cli.terminal import say
 from autocl.evaluation.weights import record_film
 from autocl.learner import Learner
-from autocl.learner.find import learner_file, title_of
+from autocl.learner.find import display_name, learner_file
 from autocl.tour import pair as pairs
 from autocl.tour import streams
 from autocl.tour.contest import play
@@ -80,5 +80,5 @@ def _opened(names: Sequence[str]) -> dict[str, Learner]:
     found = {}
     for name in names:
         with learner_file(name) as file:
-            found[title_of(file)] = Learner.from_pretrained(file)
+            found[display_name(file)] = Learner.from_pretrained(file)
     return found

@@ -74,10 +74,10 @@ class LearnerState:
         return self._map(lambda t: t[index])
 
     @staticmethod
-    def stack(states: "list[LearnerState]") -> "LearnerState":
+    def cat(states: "list[LearnerState]") -> "LearnerState":
         """Put streams of several states into one batch."""
         if not states or any(s.tensors.keys() != states[0].tensors.keys() for s in states):
-            raise InputError("stack needs at least one state, all of the same learner")
+            raise InputError("cat needs at least one state, all of the same learner")
         return LearnerState({n: torch.cat([s.tensors[n] for s in states]) for n in states[0].tensors})
 
     def fork(self) -> "LearnerState":

@@ -20,7 +20,7 @@ from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eye
 from autocl.evaluation.world.streams import cells, fits
 from autocl.evaluation.world.summary import WITHOUT_BODY, Row, Verdict, rows_of, verdict
 from autocl.learner import Learner
-from autocl.learner.find import find_learner, learner_file, title_of
+from autocl.learner.find import display_name, find_learner, learner_file
 
 DRAWS, QUICK_DRAWS = 10, 5
 TIMED = 3
@@ -75,7 +75,7 @@ def bench_world(
     for one in asked:
         learner = find_learner(one.learner)
         with learner_file(one.learner) as file:
-            name = one.name or title_of(file)
+            name = one.name or display_name(file)
         eyes = eyes_of(learner, name, one.features)
         _, learners = by_eyes.setdefault(eyes.fingerprint, (eyes, {}))
         learners[name] = learner
