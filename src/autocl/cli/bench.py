@@ -58,7 +58,8 @@ def bench(
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
-    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything
+    but world, which compares learners with simple rivals on their own features.
 
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
@@ -72,8 +73,8 @@ def bench(
         forward: ask about tasks still to come, too.
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
-        embedding: the learner whose encoder --method uses; default: the first --learner. world: whose
-            features a learner of vectors is shown, a backbone or a learner.
+        embedding: the learner whose encoder --method uses; default: the first --learner. world: the
+            learner whose encoder's features a learner of vectors is shown.
         row: the paper's row to compare with; default: the one that says of itself what the learner's file
             says, field by field.
         split: world: "test" reports, "validation" is there to choose by.
@@ -102,7 +103,10 @@ def bench(
 
     if table == "world":
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
-        world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
+        world(
+            learner, out, console, tell, backbones=backbone, embedding=embedding, split=split, draws=draws,
+            again=again,
+        )  # fmt: skip
         return
     features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
     shipped = () if learner or method or features or table == "emergence" else zoo.names()
