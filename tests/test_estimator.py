@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.estimator.classifier import ContinualClassifier, UnfittedError
+from autocl.estimator.base import UnfittedError
+from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.exact import encode
 from autocl.estimator.preprocess import arrays_to_input
 from small_learners import GRAY, RIDGE, small

@@ -220,7 +220,7 @@ class TestForgetting:
         clf.save(tmp_path / "c.safetensors")
         assert ContinualClassifier.load(tmp_path / "c.safetensors", clf.learner).classes_.tolist() == [0, 2]
         assert clf.partial_fit(images(1), ["new"]).snapshot().labels == (0, 2, "new")
-        assert clf.forget("new").snapshot().last is None
+        assert clf.forget("new").snapshot().last_demo is None
 
 
 class TestDevice:

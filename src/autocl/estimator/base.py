@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
@@ -40,7 +40,7 @@ class UnfittedError(AutoclError, NotFittedError):  # type: ignore[misc]
     """The classifier was asked before it was shown anything."""
 
 
-class EstimatorBase(BaseEstimator):  # type: ignore[misc]
+class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The arguments of an estimator, and how they become a learner and its input.
 
     Writers take turns: `with self._writing(): …`. Readers need no lock.

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 
 from autocl.errors import InputError
 from autocl.estimator.exact import (
@@ -37,7 +36,7 @@ from autocl.learner.state import LearnerState
 Floats = npt.NDArray[np.float64]
 
 
-class ContinualClassifier(ClassifierMixin, Savable):  # type: ignore[misc]
+class ContinualClassifier(Savable):
     """Learns images from a stream, new classes at any time, one forward pass for each demo, no gradients.
 
     All it knows of the stream is a state of constant size. `partial_fit` of a and then b gives, bit for bit,

@@ -18,7 +18,7 @@ from autocl.recipes import get_recipe
 from autocl.training.trainer import validate_streams
 
 RECIPE = "quick"
-PAIR = {"asked about both tasks": "two-task", "asked about the newest": "two-task-noacl"}
+PAIR = {"asked about both tasks": "quick", "asked about the newest": "quick-noacl"}
 """What each was in training, and its name in the zoo."""
 CHARACTERS, BATCHES, SEED = 200, 4, 0
 """Invented characters that neither has seen, batches of streams over them, and which streams."""
