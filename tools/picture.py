@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from autocl import zoo
+from autocl.learner.find import find_learner
 from autocl.tour.contest import play
 from autocl.tour.page import curves
 from autocl.tour.streams import digits
@@ -12,7 +12,7 @@ SHOTS, RUNS = 15, 5
 """As in `autocl tour`."""
 
 if __name__ == "__main__":
-    contest = digits({name: zoo.load(name) for name in sys.argv[1:]}, shots=SHOTS, runs=RUNS)
+    contest = digits({name: find_learner(name) for name in sys.argv[1:]}, shots=SHOTS, runs=RUNS)
     last = {s.contestant.name: s for s in play(contest)}
     figure = curves(list(last.values()), contest.tasks)
     path = Path(__file__).parent.parent / "docs" / "tour.svg"
