@@ -148,7 +148,7 @@ def test_undo_delete_rename_clear_forget_and_the_timeline(page):
     assert counts(page) == ["1 example"] * 3
     page.locator(".card input").first.fill("stroke")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Class stroke")).to_be_visible()
+    expect(page.get_by_role("article", name="Class stroke")).to_be_visible()
     page.get_by_label("Clear the examples of corner").click()
     expect(page.locator(".thumb")).to_have_count(2)
     assert sorted(counts(page)) == ["0 examples", "1 example", "1 example"]
@@ -233,7 +233,7 @@ def test_a_reloaded_page_finds_its_session_again(page):
 def test_the_tour_shows_who_remembers(page):
     started = time.perf_counter()
     page.click("#tour")
-    page.wait_for_selector("body[data-toured='5']")
+    page.wait_for_selector("body[data-toured='5']", timeout=5 * SLOW)
     print(f"\nthe tour took {time.perf_counter() - started:.0f} s")
     caption = page.inner_text("#chart-text")
     print(caption)

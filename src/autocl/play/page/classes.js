@@ -44,8 +44,16 @@ function card(workspace, label, i, actions) {
   );
 }
 
+const made = new WeakMap(); // thumbnails by example: pictures that stay are not decoded again
+
 function thumb(example, actions) {
   const [best] = example.before.answers;
+  const key = `${example.label} ${best?.label} ${example.held}`;
+  if (made.get(example)?.key !== key) made.set(example, { key, element: makeThumb(example, best, actions) });
+  return made.get(example).element;
+}
+
+function makeThumb(example, best, actions) {
   const right = best?.label === example.label;
   const belief = !best ? "first of all" : `${right ? "✓" : best.label} ${percent(best.probability)}`;
   const said = !best ? "the first of all" : `before, it said ${best.label}, ${percent(best.probability)}`;

@@ -120,7 +120,10 @@ const actions = {
     try {
       complain(null);
       if (!to) throw new Error("A class needs a name.");
-      if (to !== label) await workspace.rename(label, to);
+      if (to === label) return;
+      await workspace.rename(label, to);
+      watch.rename(label, to);
+      refresh();
     } catch (error) {
       input.value = label;
       complain(error);
@@ -131,6 +134,7 @@ const actions = {
 // Showing.
 
 let drawn = null; // the session and moment whose state is shown
+let charted = null; // the measurements that the chart shows
 
 async function showState() {
   const { session, summary } = workspace;
@@ -149,7 +153,9 @@ async function showState() {
 function refresh() {
   showClasses(workspace, actions);
   showKeep(workspace, health);
-  showChart(watch.rows);
+  const measured = JSON.stringify([workspace.session, watch.rows.map((row) => [row.learned, ...row.accuracy.learner.keys()])]);
+  if (charted !== measured) showChart(watch.rows);
+  charted = measured;
   find("measure").disabled = !watch.due;
   showState().catch(complain);
   if (!touring) ask();
