@@ -18,7 +18,7 @@ from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-SIZE = {"width": 1200, "height": 1010}
+SIZE = {"width": 1200, "height": 1130}
 WIDTH = 760
 """Pixels across of the film."""
 EVERY = 4

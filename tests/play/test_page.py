@@ -230,6 +230,7 @@ def test_a_reloaded_page_finds_its_session_again(page):
     expect(page.locator(".thumb")).to_have_count(0)
 
 
+@pytest.mark.slow  # twenty seconds on an idle machine
 def test_the_tour_shows_who_remembers(page):
     started = time.perf_counter()
     page.click("#tour")
@@ -248,7 +249,7 @@ def test_the_tour_shows_who_remembers(page):
 
 
 @pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_it_fits_and_everything_has_a_name(page, width, scheme, tmp_path):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})
