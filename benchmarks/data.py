@@ -67,8 +67,7 @@ def augmentation() -> None:
     for title, augment in {
         "affine": Augment(rotate=15, scale=0.2, shear=0.2, shift=0.1),
         "thickness": Augment(thickness=0.5),
-        "inversion": Augment(invert=0.5),
-        "all": Augment(rotate=15, scale=0.2, shear=0.2, shift=0.1, thickness=0.5, invert=0.5, contrast=0.3),
+        "all": Augment(rotate=15, scale=0.2, shear=0.2, shift=0.1, thickness=0.5, contrast=0.3),
     }.items():
         changed = seconds(partial(images.take, index, augment=augment, generator=generator))
         print(f"take 4,000 images with {title}: {changed * 1e3:.0f} ms, {changed / plain:.1f}× without")

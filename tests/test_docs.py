@@ -103,3 +103,16 @@ def test_the_table_is_filled_between_its_marks():
     from tools.results_table import BEGIN, END, filled
 
     assert filled(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\nnew\n{END}\nb"
+
+
+def test_the_world_table_is_made_of_what_was_measured():
+    from tools.results_table import WORLD_BEGIN, WORLD_END, filled
+
+    from autocl.evaluation.world.measure import read_world
+    from autocl.evaluation.world.table import world_markdown
+
+    page = (ROOT / "docs" / "measure.md").read_text(encoding="utf-8")
+    made = filled(page, world_markdown(ROOT / "results"), WORLD_BEGIN, WORLD_END)
+    reported = {m.features for m in read_world(ROOT / "results") if m.split == "test"}
+    assert made.count("### Features of") == len(reported)
+    assert all(f"### Features of `{features}`" in made for features in reported)

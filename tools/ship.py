@@ -54,7 +54,7 @@ CHECKS = {
     **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
     "three-task": "diverse",
     "quick": "two-task-ood",
-    "everyday": "shapes",
+    "everyday": "split-mnist",
     **dict.fromkeys(
         ("split-domain", "split-domain-linear", "split-class", "split-class-linear"), "split-mnist"
     ),

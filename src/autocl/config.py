@@ -55,7 +55,7 @@ class OneOf:
 
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
-Amount = Annotated[float, Range(0)]
+Amount = Annotated[float, Range(0, open_high=True)]
 Positive = Annotated[float, Range(0, open_low=True)]
 Share = Annotated[float, Range(0, 1)]
 DropoutRate = Annotated[float, Range(0, 1, open_high=True)]
@@ -118,7 +118,8 @@ def to_dict(config: Config, *, tagged: bool = False) -> dict[str, Any]:
 def from_dict(kind: type[C], values: Any, *, where: str = "") -> C:
     """The inverse of `to_dict`; whatever does not belong there is named.
 
-    A class may list settings of earlier versions in `retired`, with the only value that still has a meaning.
+    A class may list settings of earlier versions in `retired`, with the only value that still has a meaning,
+    or with `...` where any value may be ignored.
 
     Args:
         kind: the dataclass to make.
@@ -132,7 +133,7 @@ def from_dict(kind: type[C], values: Any, *, where: str = "") -> C:
     given = {}
     for name, value in values.items():
         if name in retired and name not in hints:
-            if value != retired[name]:
+            if retired[name] not in (..., value):
                 raise InputError(f"{where}.{name}={value!r} is not supported any more: use an earlier autocl")
         elif name not in hints:
             raise InputError(
@@ -153,8 +154,16 @@ def one_from_dict(kinds: Sequence[type[C]], values: Any, *, where: str) -> C:
     names = [kind.__name__ for kind in kinds]
     rest = dict(values)
     kind = rest.pop("type", names[0])
-    _check_choice(f"{where}.type", kind, names)
+    check_choice(f"{where}.type", kind, names)
     return from_dict(kinds[names.index(kind)], rest, where=where)
+
+
+def check_choice(where: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        near = guess(value, [c for c in choices if isinstance(c, str)]) if isinstance(value, str) else ""
+        listed = ", ".join(str(c) or "''" for c in choices)
+        raise InputError(f"{where}={value!r} is not known:{near} choose one of {listed}")
 
 
 @cache
@@ -171,22 +180,15 @@ def _check_value(where: str, value: Any, hint: Any) -> None:
             if isinstance(extra, Range) and value not in extra:
                 raise InputError(f"{where} must be {extra}, got {value}")
             if isinstance(extra, OneOf):
-                _check_choice(where, value, extra.names())
+                check_choice(where, value, extra.names())
     elif origin is Literal:
-        _check_choice(where, value, arguments)
+        check_choice(where, value, arguments)
     elif origin in (Union, types.UnionType):
         _check_union(where, value, arguments)
     elif origin is tuple:
         _check_tuple(where, value, arguments)
     elif isinstance(hint, type) and not _is(value, hint):
         raise InputError(f"{where} must be {_word(hint)}, got {value!r}")
-
-
-def _check_choice(where: str, value: Any, choices: Sequence[Any]) -> None:
-    if value not in choices:
-        near = guess(value, [c for c in choices if isinstance(c, str)]) if isinstance(value, str) else ""
-        listed = ", ".join(str(c) or "''" for c in choices)
-        raise InputError(f"{where}={value!r} is not known:{near} choose one of {listed}")
 
 
 def _check_union(where: str, value: Any, options: Sequence[Any]) -> None:

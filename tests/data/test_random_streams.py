@@ -164,8 +164,8 @@ def test_shapes__two_sets_a_step__say_so_and_mix_within_streams() -> None:
     ("make", "message"),
     [
         (lambda: RandomStreamConfig(max_tasks=9, n_outputs=8), "n_outputs=8 is too few"),
-        (lambda: RandomStreamConfig(mix_chance=1.5), r"mix_chance must lie in \[0, 1\], got 1.5"),
-        (lambda: RandomStreamConfig(share_chance=-0.5), r"share_chance must lie in \[0, 1\], got -0.5"),
+        (lambda: RandomStreamConfig(mix_chance=1.5), r"mix_chance must be in \[0, 1\], got 1.5"),
+        (lambda: RandomStreamConfig(share_chance=-0.5), r"share_chance must be in \[0, 1\], got -0.5"),
         (lambda: RandomStreamConfig(pool_images=19), "pool_images=19 is too few"),
         (lambda: RandomStreamConfig(max_shots=0), "max_shots must be at least 1, got 0"),
         (lambda: StreamSampler(SETS, RandomStreamConfig(sets_per_step=4), 1, 0), "got 3"),

@@ -16,7 +16,7 @@ from autocl.evaluation.published import Provenance
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 
-CLASSES = 60
+CLASSES = 100
 PER_CLASS = 32
 
 

@@ -162,7 +162,9 @@ def test_a_method_that_cannot_be_made_says_what_is_missing() -> None:
     some = find_methods(["all"], say=said.append)
     assert "without knn: it stands on a learner's encoder, give one" in " ".join(said)
     assert not any("keyword" in line for line in said)
-    every = find_methods(["all"], encoder=open_learner("split-class"))
-    assert len(every) == len(some) + len(said) == len(method_names())
+    inside: list[str] = []
+    every = find_methods(["all"], encoder=open_learner("split-class"), say=inside.append)
+    assert [line.split(":")[0] for line in inside] == ["without dualprompt", "without l2p"]
+    assert len(every) + 2 == len(some) + len(said) == len(method_names())
     with pytest.raises(InputError, match="stands on a learner's encoder"):
         find_methods(["ridge"])

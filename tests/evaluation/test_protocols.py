@@ -56,6 +56,8 @@ def expected_of_last(cell: str) -> float:
         order, asked = cell.split(": ")
         letters = order.split("→")
         return 100 / len(letters) if asked == "average" else 100.0 * (asked == letters[-1])
+    if cell in (s.name for s in PROTOCOLS["backbone"].settings if s.n_outputs == 2):
+        return 100.0
     tasks = next((int(word.split("-task")[0]) for word in cell.split() if "-task" in word), 5)
     return 100 / tasks
 

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 
-@pytest.mark.parametrize("name", ["srwm", "delta", "conv_blocks"])
+@pytest.mark.parametrize("name", ["srwm", "delta", "conv_blocks", "dropout"])
 def test_an_op_is_a_package(name: str) -> None:
     ops = importlib.import_module("autocl.ops")
     importlib.import_module(f"autocl.ops.{name}.cpu")

@@ -219,7 +219,7 @@ def test_unknown_backend_is_refused():
 def test_without_numba_a_pytorch_loop_stands_in_with_one_warning(monkeypatch):
     from autocl.ops import backends
 
-    monkeypatch.setattr(backends, "_available", lambda module: False)
+    monkeypatch.setattr(backends, "available", lambda module: False)
     backends._warn_once.cache_clear()
     u, W = make(1, 1, 3, 4)
     with pytest.warns(RuntimeWarning, match="numba is not installed"):

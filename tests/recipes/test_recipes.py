@@ -41,10 +41,10 @@ def test_the_papers_recipes_have_none_of_our_changes(name: str) -> None:
     assert recipe.streams.drawing == "independent"
     assert recipe.streams.queries == 1
     assert recipe.streams.shots == 15
-    split = "split" in name
+    split = recipe.streams.tasks == 5
     assert recipe.batch_size == (64 if split else 32)
     assert recipe.streams.first_shot is not split
-    assert recipe.optimiser.schedule == ("constant" if split else "transformer")
+    assert recipe.optimiser.schedule == ("constant" if recipe.finetune else "transformer")
     assert recipe.objective.own_weights == ((0.1, 1.0) if name == "paper_two_task" else ())
 
 
@@ -61,7 +61,6 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones() -> None:
         (lambda: {"prototype": float("nan")}, "Recipe.prototype must be at least 0, got nan"),
         (lambda: {"carry_state": -1}, "Recipe.carry_state must be at least 0, got -1"),
         (lambda: {"validation": Validation(every=0)}, "Validation.every must be at least 1, got 0"),
-        (lambda: {"optimiser": Optimiser(accumulate=0)}, "Optimiser.accumulate must be at least 1, got 0"),
         (lambda: {"optimiser": Optimiser(lr=-1.0)}, "Optimiser.lr must be at least 0, got -1.0"),
         (lambda: {"sources": ()}, "recipe quick: .*at least one image set"),
         (lambda: {"objective": ObjectiveConfig(own_weights=(1.0, 2.0))}, "each of its 1 image sets"),
@@ -130,13 +129,15 @@ def test_learners_that_start_from_a_shipped_one_can() -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"name": 3}', "[1, 2]", "[" * 100000])
 def test_a_damaged_recipe_is_named(tmp_path, text: str) -> None:
     (tmp_path / "recipe.json").write_text(text)
-    with pytest.raises(FileError, match=r"recipe\.json: not a recipe of this version"):
+    with pytest.raises(FileError, match=r"recipe\.json: (damaged|not a recipe)"):
         read_recipe(tmp_path)
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_data_of_a_recipe_can_serve_its_streams(name: str) -> None:
     recipe = get_recipe(name)
+    if recipe.backbone:
+        pytest.skip("features take minutes to compute; tests/training/test_on_features.py has its own")
     for source in [source for stage in recipe.all_stages for source in stage.sources]:
         info = describe(source.name)
         splits = ("train",) if source.name == "tiny_imagenet" else ("train", "val")

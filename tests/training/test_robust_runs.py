@@ -61,14 +61,13 @@ with locked(Path({str(tmp_path)!r})):
 def test_step_0_is_validated_once_however_often_the_run_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = tiny(validation=Validation(every=4, batches=1, patience=1), steps=4)
+    recipe = tiny(validation=Validation(every=4, batches=1), steps=4)
     train(recipe, tmp_path / "whole")
     for attempt in range(3):
         with monkeypatch.context() as patch:
             stop_at(patch, 2)
             with pytest.raises(MemoryError):
                 train(recipe, tmp_path / "killed", resume=attempt > 0)
-        assert checkpoint.read_progress(tmp_path / "killed").stale == 0
     train(recipe, tmp_path / "killed", resume=True)
     assert_same_run(tmp_path / "whole", tmp_path / "killed")
     assert [line["step"] for line in lines(tmp_path / "killed") if "validation/score" in line] == [0, 4]
@@ -165,7 +164,7 @@ def test_a_torn_last_line_is_skipped_and_another_one_is_named(tmp_path: Path) ->
     with pytest.raises(FileError, match="line 1: damaged"):
         read_log(log)
     log.write_text("[1, 2]\n")
-    with pytest.raises(FileError, match="line 1 is no entry of a log"):
+    with pytest.raises(FileError, match="line 1: it must be an object"):
         read_log(log)
 
 

@@ -21,7 +21,7 @@ from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.training import checkpoint, parallel, trainer
 from autocl.training import step as step_module
 from autocl.training.log import RunLog
-from autocl.training.recipe import Optimiser, Source, Validation
+from autocl.training.recipe import Optimiser, Source
 from autocl.training.run import InterruptedRunError, prepare
 from autocl.training.step import TrainingStep, train_step
 from autocl.training.trainer import train
@@ -117,12 +117,11 @@ def stopped_run(recipe, folder: Path, step: int, *, save_every: float = 0.0) -> 
     [
         {},
         {"carry_state": 2},
-        {"optimiser": Optimiser(accumulate=3), "carry_state": 1},
         {"streams": RandomStreamConfig(max_tasks=3, max_ways=2, max_shots=2, n_outputs=4, query_images=2,
                                  pool_classes=6, pool_images=4),
          "learner": replace(LEARNER, n_classes=4)},
     ],
-    ids=["plain", "carried", "accumulated", "random-shapes"],
+    ids=["plain", "carried", "random-shapes"],
 )  # fmt: skip
 def test_a_stopped_run_resumes_bit_for_bit(tmp_path: Path, changes: dict, save_every: float) -> None:
     recipe = tiny(**changes)
@@ -224,20 +223,6 @@ def test_a_diverging_run_stops_and_names_step_seed_and_checkpoint(
     assert all(torch.isfinite(t).all() for t in tensors.values())
 
 
-def test_early_stopping_counts_validations_without_a_better_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = iter([0.5, 0.6, 0.4, 0.6, 0.9, 0.9])
-    monkeypatch.setattr(trainer, "score", lambda matrix, rule: next(scores))
-    recipe = tiny(validation=Validation(every=2, batches=1, patience=2))
-    train(recipe, tmp_path)
-    progress = progress_of(tmp_path)
-    assert (progress["step"], progress["best_step"], progress["stale"]) == (6, 2, 2)
-    # It is over: resuming does not train on.
-    train(recipe, tmp_path, resume=True)
-    assert progress_of(tmp_path)["step"] == 6
-
-
 def test_a_signal_saves_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = train_step
 
@@ -277,23 +262,6 @@ def test_carried_state_is_one_long_pass(tmp_path: Path) -> None:
         torch.testing.assert_close(results[1].outcome.state.tensors[name], tensor)
     # carry_state=1 hands on once; the third batch starts afresh.
     torch.testing.assert_close(results[2].outcome.losses.values, fresh.losses.values, equal_nan=True)
-
-
-def test_accumulated_batches_are_averaged(tmp_path: Path) -> None:
-    recipe = without_dropout(optimiser=Optimiser(lr=0.0, accumulate=2), prototype=0.5)
-    run = prepare(recipe, tmp_path, ALONE)
-    result = train_step(run, TrainingStep(run.learner, recipe), 3)
-    gradient = {n: p.grad.clone() for n, p in run.learner.named_parameters()}
-    run.learner.zero_grad()
-    total = torch.zeros(())
-    for number in (6, 7):
-        batch = run.train.batch(number)
-        loss, _ = TrainingStep(run.learner, recipe)(run.train.images(batch), batch)
-        total = total + loss / 2
-    total.backward()
-    assert result.loss == pytest.approx(total.item(), rel=1e-6)
-    for name, p in run.learner.named_parameters():
-        torch.testing.assert_close(gradient[name], p.grad, msg=name)
 
 
 def test_encoding_in_bfloat16_changes_little_and_keeps_the_state_in_float32(tmp_path: Path) -> None:

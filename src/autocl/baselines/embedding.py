@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from autocl.data.imageset import ImageSet
+from autocl.data.features import compute_features, find_features
+from autocl.data.imageset import FeatureSet, ImageSet, some_rows
 from autocl.data.preprocess import Standardise
-from autocl.encoders import Encoder
+from autocl.encoders import Encoder, Identity
+from autocl.encoders.backbones import Backbone
 from autocl.encoders.base import fingerprint_of
 from autocl.errors import InputError
 from autocl.learner import Learner
@@ -78,17 +81,31 @@ class Embedding:
 
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
-        _, features, done = self._known.setdefault(id(images), self._nothing(images))
+        if id(images) not in self._known:
+            self._known[id(images)] = (images, *self._start(images))
+        _, features, done = self._known[id(images)]
         wanted = torch.zeros_like(done)
         wanted[index.flatten()] = True
         rows = (wanted & ~done).nonzero()[:, 0]
-        device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
-        with measuring(self.encoder):
-            for some in torch.split(rows, BATCH) if len(rows) else ():  # an empty tensor has one part
-                pixels = images.take(some, channels=self.channels, standardise=self.standardise)
-                features[some] = self._encode(images, pixels.to(device)).cpu()
-        done[rows] = True
+        if len(rows):
+            features[rows] = self._compute(images, rows)
+            done[rows] = True
         return features[index]
+
+    def _start(self, images: ImageSet) -> tuple[Tensor, Tensor]:
+        """Room for the features of a set [n, F], and which of them are there already, bool [n]."""
+        n = len(images.images)
+        return torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)
+
+    def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
+        """Features of rows [n] of a set, [n, F]."""
+        device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
+        made = []
+        with measuring(self.encoder):
+            for some in torch.split(rows, BATCH):
+                pixels = images.take(some, channels=self.channels, standardise=self.standardise)
+                made.append(self._encode(images, pixels.to(device)).cpu())
+        return torch.cat(made)
 
     def _encode(self, images: ImageSet, pixels: Tensor) -> Tensor:
         try:
@@ -106,6 +123,34 @@ class Embedding:
             )
         return features
 
-    def _nothing(self, images: ImageSet) -> tuple[ImageSet, Tensor, Tensor]:
-        n = len(images.images)
-        return images, torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)
+
+class BackboneEmbedding(Embedding):
+    """The features of a frozen backbone, kept on disk as by `autocl features`.
+
+    Where a set's features are there as a whole they are taken; else only those that are asked for are
+    computed, because a table may need a few hundred of 60,000 images.
+
+    Args:
+        backbone: usually from `autocl.encoders.backbones.get_backbone`.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(Identity(n_features=backbone.n_features), channels=3)
+        self.backbone = backbone
+
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that identify weights and preprocessing."""
+        return self.backbone.fingerprint[:16]
+
+    def _start(self, images: ImageSet) -> tuple[Tensor, Tensor]:
+        whole = find_features(images, self.backbone)
+        if whole is None:
+            return super()._start(images)
+        return _floats(whole), torch.ones(len(images.images), dtype=torch.bool)
+
+    def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
+        return _floats(compute_features(some_rows(images, rows.numpy()), self.backbone))
+
+
+def _floats(known: FeatureSet) -> Tensor:
+    return torch.from_numpy(known.features.astype(np.float32))

@@ -19,6 +19,7 @@ from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.find import find_methods
 from autocl.evaluation.lines import put_lines
+from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
@@ -39,6 +40,7 @@ def bench(
     *,
     learner: UseAppendAction[tuple[str, ...]] = (),
     method: UseAppendAction[tuple[str, ...]] = (),
+    backbone: UseAppendAction[tuple[str, ...]] = (),
     run: UseAppendAction[tuple[Path, ...]] = (),
     runs: Left[int] = None,
     queries: Left[int] = None,
@@ -56,11 +58,14 @@ def bench(
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
-    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything
+    but world, which compares learners with simple rivals on their own features.
 
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
         method: a method by name, or "all".
+        backbone: a frozen network (see `autocl features`) behind which learners of vectors and --method
+            stand. Default: none; in the tables backbone and split-cifar100, the embedded ones.
         run: folder of a training run, for emergence.
         runs: how many; default: as the paper.
         queries: ask so many of each task at most; default: all.
@@ -68,8 +73,8 @@ def bench(
         forward: ask about tasks still to come, too.
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
-        embedding: the learner whose encoder --method uses; default: the first --learner. world: whose
-            features a learner of vectors is shown, a backbone or a learner.
+        embedding: the learner whose encoder --method uses; default: the first --learner. world: the
+            learner whose encoder's features a learner of vectors is shown.
         row: the paper's row to compare with; default: the one that says of itself what the learner's file
             says, field by field.
         split: world: "test" reports, "validation" is there to choose by.
@@ -79,6 +84,7 @@ def bench(
     Examples:
         autocl bench split-mnist --learner split-class
         autocl bench split-mnist --method ewc --method adam
+        autocl bench backbone --backbone lite2 --learner vectors --method shrunk-lda
         autocl bench world --learner everyday --learner photos
         autocl bench all --quick
     """
@@ -97,25 +103,36 @@ def bench(
 
     if table == "world":
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
-        world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
+        world(
+            learner, out, console, tell, backbones=backbone, embedding=embedding, split=split, draws=draws,
+            again=again,
+        )  # fmt: skip
         return
-    shipped = () if learner or method or table == "emergence" else zoo.names()
-    names = learner or tuple(name for name in shipped if not zoo.load(name).any_length)
+    features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
+    shipped = () if learner or method or features or table == "emergence" else zoo.names()
+    names = () if features else learner or tuple(n for n in shipped if not zoo.load(n).any_length)
     learners = [open_learner(name) for name in names]
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
-    entries = learners + find_methods(method, diet=diet, encoder=encoder, say=say)
-    if not entries and not run:
+    entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
+    if not entries and not run and not features:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
         )
 
     for protocol in PROTOCOLS.values():
+        if table == "all" and protocol.behind_backbone and (learner or method) and not backbone:
+            continue  # they read images
         if table in (protocol.name, "all"):
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
-            results = [r for e in entries for r in benching.run(protocol, e, options, out, say=tell)]
+            chosen = entries
+            if features or protocol.behind_backbone:
+                chosen = find_backbone_entries(backbone, learner, method, diet=diet, say=say)
+            results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
+            if protocol.references:
+                say(protocol.references, console=console)
             for missing in uncovered(protocol, read_results(out, protocol.name)):
                 tell(f"the paper's row {missing}")
     if table in ("emergence", "all"):

@@ -5,11 +5,12 @@ Shape legend: n = images, C = channels, H, W = pixels.
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch.nn import functional as F
 
-from autocl.errors import InputError
+from autocl.config import Amount, Share, check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +26,29 @@ class Augment:
         torch.Size([4, 1, 32, 32])
     """
 
-    rotate: float = 0.0
+    retired: ClassVar[dict[str, Any]] = {"invert": 0.0}
+
+    rotate: Amount = 0.0
     """Degrees."""
-    scale: float = 0.0
+    scale: Amount = 0.0
     """Factor of the size."""
-    shear: float = 0.0
+    shear: Amount = 0.0
     """Tangent of the slant."""
-    shift: float = 0.0
+    shift: Amount = 0.0
     """Part of the side."""
-    thickness: float = 0.0
+    thickness: Share = 0.0
     """From 0 to 1: bright strokes grow by up to a pixel on each side, or fade by up to half of one."""
-    invert: float = 0.0
-    """Probability that bright and dark are exchanged."""
-    brightness: float = 0.0
+    brightness: Amount = 0.0
     """Added to all channels."""
-    contrast: float = 0.0
+    contrast: Amount = 0.0
     """Factor of the distance from the image's mean."""
-    colour: float = 0.0
+    colour: Amount = 0.0
     """Added to each channel on its own; without effect on gray images."""
-    flip: float = 0.0
+    flip: Share = 0.0
     """Probability of a left-right mirror image."""
 
     def __post_init__(self) -> None:
-        for name in ("thickness", "invert", "flip"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"Augment({name}={getattr(self, name)}) must lie between 0 and 1")
-        for name in ("rotate", "scale", "shear", "shift", "brightness", "contrast", "colour"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"Augment({name}={value}) must be a number from 0 on")
+        check(self)
 
     def __call__(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Change a batch.
@@ -73,9 +68,6 @@ class Augment:
         def factor(reach: float) -> torch.Tensor:
             return torch.exp(spread(math.log1p(reach)))
 
-        def chosen(probability: float) -> torch.Tensor:
-            return torch.rand(n, generator=generator) < probability
-
         if self.thickness:
             amount = spread(self.thickness).view(n, 1, 1, 1)
             # Halved downwards: a stroke of one pixel would vanish.
@@ -83,7 +75,7 @@ class Augment:
         if self.rotate or self.scale or self.shear or self.shift or self.flip:
             angle = spread(math.radians(self.rotate))
             size = factor(self.scale)
-            mirror = torch.where(chosen(self.flip), -1.0, 1.0)
+            mirror = torch.where(torch.rand(n, generator=generator) < self.flip, -1.0, 1.0)
             x = _move(x, angle, size, spread(self.shear), mirror, spread(2 * self.shift, 2))
         if self.brightness or self.contrast or self.colour:
             mean = x.mean(dim=(1, 2, 3), keepdim=True)
@@ -92,8 +84,6 @@ class Augment:
             if x.shape[1] > 1:
                 x = x + spread(self.colour, x.shape[1], 1, 1)
             x = x.clamp(0, 1)
-        if self.invert:
-            x = torch.where(chosen(self.invert).view(n, 1, 1, 1), 1 - x, x)
         return x
 
 

@@ -1,7 +1,6 @@
 """Where a stream's images come from: whole sets or a pool, and drawing from them without replacement.
 
-Shape legend: B = streams, T = demos and Q = queries of a task, N = ways, R = rows of a draw,
-K = classes a source offers, U = images of a pool.
+Shape legend: B = streams, R = rows of a draw, K = classes a source offers, U = images of a pool.
 """
 
 from collections.abc import Sequence
@@ -9,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from autocl.data.imageset import LabelledSet
+from autocl.data.stream import Task
 
 IntArray = npt.NDArray[np.int64]
 
@@ -38,42 +39,10 @@ class ClassIndex:
         return chosen.reshape(*classes.shape, k)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
-    """The images of a step that all its streams are cut from."""
-
-    sources: dict[int, ClassIndex]
-    """Set number -> what it contributes, numbered by position in `images`."""
-    images: IntArray
-    """[U], numbers in the concatenated index space of all sets."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TaskDraw:
-    """One task of B streams, its images numbered as the sources it was drawn from number them."""
-
-    source: int
-    demos: IntArray
-    """[B, T]; likewise `demo_labels`."""
-    demo_labels: IntArray
-    queries: IntArray
-    """[B, Q]; likewise `query_labels`."""
-    query_labels: IntArray
-    first: IntArray | None = None
-    """[B, N]; likewise `first_labels`."""
-    first_labels: IntArray | None = None
-
-    def part(self, lo: int, hi: int) -> "TaskDraw":
-        """The same for streams lo, …, hi - 1."""
-        return TaskDraw(
-            source=self.source,
-            demos=self.demos[lo:hi],
-            demo_labels=self.demo_labels[lo:hi],
-            queries=self.queries[lo:hi],
-            query_labels=self.query_labels[lo:hi],
-            first=None if self.first is None else self.first[lo:hi],
-            first_labels=None if self.first_labels is None else self.first_labels[lo:hi],
-        )
+def task_of(source: int, **arrays: IntArray | None) -> Task:
+    """A task of B streams from its index and label arrays [B, …], by the names of `Task`'s fields."""
+    tensors = {n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in arrays.items() if a is not None}
+    return Task(source=source, **tensors)  # type: ignore[arg-type]  # names and source are typed there
 
 
 def sample_without_replacement(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
@@ -117,7 +86,7 @@ def whole_set(inputs: LabelledSet, offset: int) -> ClassIndex:
 
 def draw_pool(
     rng: np.random.Generator, sets: Sequence[ClassIndex], used: Sequence[int], *, classes: int, images: int
-) -> Pool:
+) -> tuple[dict[int, ClassIndex], IntArray]:
     """Draw `classes` classes of each used set and `images` images of each class.
 
     Args:
@@ -128,7 +97,8 @@ def draw_pool(
         images: how many images of each class.
 
     Returns:
-        The pool, set after set and class after class: U = len(used) * classes * images.
+        What each used set offers, its images numbered by their place in the pool; and the pool [U], set after
+        set and class after class: U = len(used) * classes * images.
     """
     sources, drawn = {}, []
     for position, s in enumerate(used):
@@ -136,4 +106,4 @@ def draw_pool(
         drawn.append(chosen.reshape(-1))
         first = (position * classes + np.arange(classes)) * images
         sources[s] = ClassIndex(first=first, count=np.full(classes, images))
-    return Pool(sources=sources, images=np.concatenate(drawn))
+    return sources, np.concatenate(drawn)

@@ -182,33 +182,13 @@ def compute_features(
         workers: chunks in work at once, each in a thread: while one is computed another is read.
         dtype: on disk. Half precision changes no accuracy that was measured (`benchmarks/backbones.py`).
     """
-    if isinstance(pictures, ImageSet):
-        pictures = list_set(pictures)
-    elif not isinstance(pictures, PictureList):
-        pictures = list_folder(pictures)
+    pictures = _listed(pictures)
     if workers < 1:
         raise InputError(f"workers={workers} is not possible: at least 1")
-    if not pictures.hash or len(pictures) == 0:
-        raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
-    key = json.dumps(
-        {
-            "version": VERSION,
-            "pictures": pictures.hash,
-            "backbone": backbone.fingerprint,
-            "n_features": backbone.n_features,
-            "dtype": dtype,
-        },
-        sort_keys=True,
-    )
-    content = sha256(key.encode()).hexdigest()
-    home = cache_folder() / "features"
-    label = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{pictures.name}-{backbone.name}")[:60]
-    store = FeatureStore(
-        home / f"{label}-{content[:16]}", key, n=len(pictures), n_features=backbone.n_features, dtype=dtype,
-        chunk=CHUNK,
-    )  # fmt: skip
+    store = _store(pictures, backbone, dtype)
     features = store.whole()
     if features is None:
+        home = store.folder.parent
         try:
             home.mkdir(parents=True, exist_ok=True)
             with FileLock(home / f"{store.folder.name}.lock"):
@@ -223,11 +203,56 @@ def compute_features(
         features = store.whole()
     if features is None:
         raise FileError(f"{store.folder} cannot be read back after writing it: the disk is failing")
+    return _labelled(features, pictures, store, backbone)
+
+
+def find_features(
+    pictures: ImageSet | PictureList | str | Path, backbone: Encoder, *, dtype: Precision = "float16"
+) -> FeatureSet | None:
+    """What `compute_features` gives if all of it is in the cache; None: not all is there."""
+    pictures = _listed(pictures)
+    store = _store(pictures, backbone, dtype)
+    features = store.whole()
+    return None if features is None else _labelled(features, pictures, store, backbone)
+
+
+def _listed(pictures: ImageSet | PictureList | str | Path) -> PictureList:
+    if isinstance(pictures, ImageSet):
+        return list_set(pictures)
+    return pictures if isinstance(pictures, PictureList) else list_folder(pictures)
+
+
+def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> FeatureStore:
+    """Where the features lie, or will."""
+    if not pictures.hash or len(pictures) == 0:
+        raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
+    key = json.dumps(
+        {
+            "version": VERSION,
+            "pictures": pictures.hash,
+            "backbone": backbone.fingerprint,
+            "n_features": backbone.n_features,
+            "dtype": dtype,
+        },
+        sort_keys=True,
+    )
+    label = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{pictures.name}-{backbone.name}")[:60]
+    folder = cache_folder() / "features" / f"{label}-{_digest(key)[:16]}"
+    return FeatureStore(
+        folder, key, n=len(pictures), n_features=backbone.n_features, dtype=dtype, chunk=CHUNK
+    )
+
+
+def _labelled(features: Floats, pictures: PictureList, store: FeatureStore, backbone: Encoder) -> FeatureSet:
     return FeatureSet(
         name=pictures.name, split=pictures.split, features=features, starts=pictures.starts,
-        classes=pictures.classes, hash=content, backbone=backbone.name, order=pictures.order,
-        notes=pictures.notes,
+        classes=pictures.classes, hash=_digest(store.meta["key"]), backbone=backbone.name,
+        order=pictures.order, notes=pictures.notes,
     )  # fmt: skip
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode()).hexdigest()
 
 
 def _fill(store: FeatureStore, pictures: PictureList, backbone: Encoder, workers: int) -> None:

@@ -8,15 +8,16 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 
+from autocl.config import check_choice
 from autocl.data.draw import IntArray
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream, Task
-from autocl.data.stream_config import Scenario, check_choice
+from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 
 Demos = Literal["random", "paper"]
@@ -87,9 +88,9 @@ def chain_stream(
     Returns:
         One stream (B = 1), its queries sorted by class; `side_by_side` joins those of several runs.
     """
-    check_choice("scenario", scenario, Scenario)
-    check_choice("demos", demos, Demos)
-    check_choice("part", part, Part)
+    check_choice("scenario", scenario, get_args(Scenario))
+    check_choice("demos", demos, get_args(Demos))
+    check_choice("part", part, get_args(Part))
     if not stages:
         raise InputError("a stream needs at least one task, got none")
     if shots < 1 or run < 0:

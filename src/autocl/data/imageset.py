@@ -5,7 +5,7 @@ Shape legend: n = rows, C = channels, H, W = pixels, F = features, K = classes.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol, get_args
 
@@ -196,6 +196,24 @@ class ImageSet(ByClass):
         if channels is not None and channels != have:
             x = x.expand(-1, channels, -1, -1)
         return x.reshape(*index.shape, *x.shape[1:])
+
+
+def some_rows(images: ImageSet, rows: npt.NDArray[np.int64]) -> ImageSet:
+    """Some images of a set as a set of their own, its classes as before; one may be left without images.
+
+    Args:
+        images: the set.
+        rows: which, rising.
+    """
+    label = images.labels[rows]
+    digest = hashlib.sha256(np.ascontiguousarray(rows, dtype="<i8").data)
+    return replace(
+        images,
+        images=images.images[rows],
+        starts=np.searchsorted(label, np.arange(images.n_classes + 1)).astype(np.int64),
+        hash=f"{images.hash}[{digest.hexdigest()[:16]}]" if images.hash else "",
+        order=None if images.order is None else images.order[rows],
+    )
 
 
 def assert_disjoint(*sets: LabelledSet) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autocl.data.draw import ClassIndex, IntArray, TaskDraw
+from autocl.data.draw import ClassIndex, IntArray, task_of
+from autocl.data.stream import Task
 from autocl.data.stream_config import RandomStreamConfig
 
 
@@ -27,7 +28,7 @@ def draw_streams(
     used: IntArray,
     sources: Mapping[int, ClassIndex],
     streams: int,
-) -> list[TaskDraw]:
+) -> list[Task]:
     """Draw shape, classes, labels and images of B streams.
 
     Args:
@@ -58,7 +59,7 @@ def draw_streams(
     for start, end in zip(ends - lengths, ends, strict=True):
         asked, turn = _ask(rng, shown[:, start:end].any(axis=1), config.queries)
         tasks.append(
-            TaskDraw(
+            task_of(
                 source=int(used[0]) if len(used) == 1 else -1,
                 demos=demos[:, start:end],
                 demo_labels=labels[:, start:end],

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import ClassIndex, IntArray, TaskDraw, permutations
+from autocl.data.draw import ClassIndex, IntArray, permutations, task_of
+from autocl.data.stream import Task
 from autocl.data.stream_config import StreamConfig
 
 
@@ -30,7 +31,7 @@ def draw_streams(
     order: IntArray,
     sources: Mapping[int, ClassIndex],
     streams: int,
-) -> list[TaskDraw]:
+) -> list[Task]:
     """Draw classes, labels and images of B streams.
 
     Args:
@@ -62,7 +63,7 @@ def draw_streams(
         asked = permutations(rng, streams, N)[:, np.arange(Q) % N]
         once = permutations(rng, streams, N) if config.first_shot else None
         tasks.append(
-            TaskDraw(
+            task_of(
                 source=s,
                 demos=np.take_along_axis(demos, shown, axis=1),
                 demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),

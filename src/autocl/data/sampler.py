@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from autocl.data import random_streams, regular_streams
-from autocl.data.draw import IntArray, TaskDraw, draw_pool, whole_set
+from autocl.data.draw import draw_pool, whole_set
 from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
 from autocl.data.preprocess import Standardise
 from autocl.data.stream import Stream, Task
@@ -66,7 +66,7 @@ class StreamSampler:
         self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
         self._streams: Any = random_streams if isinstance(config, RandomStreamConfig) else regular_streams
         # Start of every class in the concatenated index space: from image number to class by bisection.
-        self._class_starts = np.concatenate([w.first for w in self._whole])
+        self._class_starts = torch.from_numpy(np.concatenate([w.first for w in self._whole]))
 
     @property
     def n_outputs(self) -> int:
@@ -95,8 +95,20 @@ class StreamSampler:
             raise InputError(
                 f"streams [{lo}, {hi}) are not a part of the {self.batch_size} streams of a batch"
             )
-        draws, pool = self._draw(step)
-        return self._assemble(step, pool, [d.part(lo, hi) for d in draws])
+        tasks, pool = self._draw(step)
+        tasks = [task.map(lambda t: t[lo:hi]) for task in tasks]
+        if pool is None:
+            drawn = [images for t in tasks for images in (t.demos, t.queries, t.first) if images is not None]
+            pool = found = torch.unique(torch.cat([images.flatten() for images in drawn]))
+            tasks = [task.renumber(lambda images: torch.searchsorted(found, images)) for task in tasks]
+        return Stream(
+            step=step,
+            pool=pool,
+            pool_classes=torch.searchsorted(self._class_starts, pool, right=True) - 1,
+            tasks=tuple(tasks),
+            n_outputs=self.n_outputs,
+            scenario=self.config.scenario,
+        )
 
     def images(
         self,
@@ -117,7 +129,8 @@ class StreamSampler:
             standardise: see `ImageSet.take`.
 
         Returns:
-            float32 [U, C, H, W]; vectors [U, F], to which the options do not apply.
+            float32 [U, C, H, W]; vectors, to which the options do not apply, as images of one pixel with F
+            channels, [U, F, 1, 1].
         """
         # The third word keeps this generator apart from the one that draws the streams.
         seed = np.random.SeedSequence((self.seed, batch.step, 1)).generate_state(1, np.uint64)
@@ -136,57 +149,22 @@ class StreamSampler:
                     generator=generator, standardise=standardise,
                 )  # fmt: skip
             else:
-                x = inputs.take(rows)
+                x = inputs.take(rows)[..., None, None]
             parts.append(x)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def _draw(self, step: int) -> tuple[list[TaskDraw], IntArray | None]:
+    def _draw(self, step: int) -> tuple[list[Task], torch.Tensor | None]:
         """All streams of a step, and the pool [U] that numbers their images unless each drew its own."""
         rng, config = np.random.default_rng((self.seed, step)), self.config
         plan = self._streams.plan_sets(rng, config, step, len(self.sets))
         sources, pool = dict(enumerate(self._whole)), None
         if config.drawing == "pooled":
-            drawn = draw_pool(
+            sources, drawn = draw_pool(
                 rng, self._whole, np.unique(plan).tolist(),
                 classes=config.pool_classes, images=config.pool_images,
             )  # fmt: skip
-            sources, pool = drawn.sources, drawn.images
+            pool = torch.from_numpy(drawn)
         return self._streams.draw_streams(rng, config, plan, sources, self.batch_size), pool
-
-    def _assemble(self, step: int, pool: IntArray | None, draws: list[TaskDraw]) -> Stream:
-        """Number the drawn images by their place in the pool, which is found here unless given."""
-        groups = [g for d in draws for g in (d.demos, d.queries, d.first) if g is not None]
-        if pool is None:
-            flat = np.concatenate([g.reshape(-1) for g in groups])
-            pool, place = np.unique(flat, return_inverse=True)
-            cuts = np.cumsum([g.size for g in groups])[:-1]
-            groups = [p.reshape(g.shape) for p, g in zip(np.split(place, cuts), groups, strict=True)]
-        places = iter(groups)
-        tasks = tuple(
-            Task(
-                source=d.source,
-                demos=_tensor(next(places)),
-                demo_labels=_tensor(d.demo_labels),
-                queries=_tensor(next(places)),
-                query_labels=_tensor(d.query_labels),
-                first=None if d.first is None else _tensor(next(places)),
-                first_labels=None if d.first_labels is None else _tensor(d.first_labels),
-            )
-            for d in draws
-        )
-        classes = np.searchsorted(self._class_starts, pool, side="right") - 1
-        return Stream(
-            step=step,
-            pool=_tensor(pool),
-            pool_classes=_tensor(classes),
-            tasks=tasks,
-            n_outputs=self.n_outputs,
-            scenario=self.config.scenario,
-        )
-
-
-def _tensor(values: IntArray) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values))
 
 
 def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamConfig) -> None:

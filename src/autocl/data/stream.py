@@ -67,6 +67,11 @@ class Task:
             values[name] = change(value) if isinstance(value, Tensor) else value
         return Task(**values)
 
+    def renumber(self, change: Callable[[Tensor], Tensor]) -> "Task":
+        """The task with its images, not its labels, numbered otherwise."""
+        one_shot = None if self.first is None else change(self.first)
+        return replace(self, demos=change(self.demos), queries=change(self.queries), first=one_shot)
+
     def shown(self, start: int, stop: int) -> "Task":
         """The same with demos start, …, stop - 1 only."""
         return replace(self, demos=self.demos[:, start:stop], demo_labels=self.demo_labels[:, start:stop])
@@ -133,18 +138,10 @@ class Stream:
         for task in self.tasks:
             if task.source < 0:
                 raise InputError("a task that mixes image sets has no rows in one of them: use its pool")
-            images, first = sets[task.source], offsets[task.source]
-            tasks.append(
-                replace(
-                    task,
-                    name=task.name or images.name,
-                    demos=self.pool[task.demos] - first,
-                    queries=self.pool[task.queries] - first,
-                    first=None if task.first is None else self.pool[task.first] - first,
-                    demo_set=images,
-                    query_set=images,
-                )
-            )
+            images, rows = sets[task.source], self.pool - offsets[task.source]
+            name = task.name or images.name
+            moved = task.renumber(rows.__getitem__)
+            tasks.append(replace(moved, name=name, demo_set=images, query_set=images))
         return replace(self, tasks=tuple(tasks), pool=self.pool[:0], pool_classes=self.pool_classes[:0])
 
 

@@ -4,8 +4,9 @@ Shape legend: M = tasks of a stream, N = ways, K = shots, Q = queries of a task,
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
+from autocl.config import Count, Share, check
 from autocl.errors import InputError
 
 Scenario = Literal["domain", "class"]
@@ -26,29 +27,28 @@ class StreamConfig:
 
     retired: ClassVar[dict[str, Any]] = {"label_blocks": "tied"}
 
-    tasks: int = 2
+    tasks: Count = 2
     """M, tasks of a stream."""
-    min_tasks: int | None = None
+    min_tasks: Count | None = None
     """Each step draws its number of tasks from this to `tasks`, so that a learner does not count on one
     length. None: always `tasks`."""
-    ways: int = 5
+    ways: Count = 5
     """N, classes of a task."""
-    shots: int = 15
+    shots: Count = 15
     """K, demos of each class."""
-    min_shots: int | None = None
+    min_shots: Count | None = None
     """Each step draws its number of shots from this to `shots`, so that a learner does not count on one
     number. None: always `shots`."""
-    queries: int = 5
+    queries: Count = 5
     """Q, queries of each *task*, spread over its classes as evenly as possible; which classes get one more
     is random. So 1 is the paper's single query of a random class, a multiple of N asks all classes alike."""
     scenario: Scenario = "domain"
-    """domain: all tasks share N outputs; class: every class of the stream has its own output, task t the
-    labels tN, …, tN+N-1 in random order."""
+    """domain: all tasks share N outputs; class: every class of the stream has its own output."""
     order: Order = "single"
     """Which set each task comes from. single: there is one set. alternate: two sets, A→B at even steps and
     B→A at odd ones (the paper's two-task training). rotate: the sets in turn, shifted by one each step (the
-    paper's three-task training: OMF, FOM, MFO). mixture: each task from a random set. Orders shorter than
-    the stream repeat. All streams of a step have the same order."""
+    paper's three-task training: OMF, FOM, MFO). mixture: each task from a random set. Orders shorter than the
+    stream repeat. All streams of a step have the same order."""
     classes: ClassDrawing = "disjoint"
     """disjoint: no class occurs twice in a stream. independent: each task draws its classes and images
     afresh, so that a later task may repeat a class and show an image again (the paper)."""
@@ -57,20 +57,16 @@ class StreamConfig:
     drawing: Drawing = "pooled"
     """pooled: the streams of a step are cut from one pool of images, each encoded once. independent: every
     stream draws its own images (the paper)."""
-    pool_classes: int = 40
+    pool_classes: Count = 40
     """Pooled drawing: classes drawn from each set that a step uses."""
-    pool_images: int = 20
+    pool_images: Count = 20
     """Pooled drawing: images drawn from each of these classes."""
 
     def __post_init__(self) -> None:
-        check_choice("scenario", self.scenario, Scenario)
-        check_choice("order", self.order, Order)
-        check_choice("classes", self.classes, ClassDrawing)
-        check_choice("drawing", self.drawing, Drawing)
-        check_positive(self, "tasks", "ways", "shots", "queries", "pool_classes", "pool_images")
+        check(self)
         for name, most in (("tasks", self.tasks), ("shots", self.shots)):
             least = getattr(self, f"min_{name}")
-            if least is not None and not 1 <= least <= most:
+            if least is not None and least > most:
                 raise InputError(f"min_{name}={least} must lie in 1..{name}={most}")
         if self.drawing == "pooled" and self.pool_images < self.images_per_class:
             raise InputError(
@@ -119,46 +115,39 @@ class RandomStreamConfig:
         20
     """
 
-    max_tasks: int = 8
+    max_tasks: Count = 8
     """A stream has 1 to this many tasks."""
-    max_ways: int = 5
+    max_ways: Count = 5
     """A task shows 1 to this many classes, counting those that return."""
-    max_shots: int = 15
+    max_shots: Count = 15
     """A class has 1 to this many demos each time it is shown. A class that returns so often that its images
     run out shows them again from the first; queries stay apart."""
-    queries: int = 10
+    queries: Count = 10
     """Queries of each task, spread over the classes shown in it as evenly as possible."""
-    query_images: int = 5
+    query_images: Count = 5
     """Images of each class that are asked and never shown; asked again when `queries` needs more."""
-    n_outputs: int = 20
+    n_outputs: Count = 20
     """Most classes of a stream."""
-    return_chance: float = 0.25
+    return_chance: Share = 0.25
     """Chance that a task shows classes of earlier tasks again, in place of new ones."""
-    interleave_chance: float = 0.15
+    interleave_chance: Share = 0.15
     """Chance that the demos of a task are mixed with those of the task before."""
-    share_chance: float = 0.0
+    share_chance: Share = 0.0
     """Chance that the classes of a stream take turns at 2 to `max_ways` labels: a label then names many
     classes, as in domain-incremental streams."""
-    sets_per_step: int = 1
+    sets_per_step: Count = 1
     """Image sets that a step draws from, chosen at random; each costs a pool of its own."""
-    mix_chance: float = 0.25
+    mix_chance: Share = 0.25
     """Chance that each task of a stream comes from a random one of them; else the stream keeps to one."""
     drawing: Drawing = "pooled"
     """See `StreamConfig`."""
-    pool_classes: int = 32
+    pool_classes: Count = 32
     """Pooled drawing: classes drawn from each set that a step uses."""
-    pool_images: int = 20
+    pool_images: Count = 20
     """Pooled drawing: images drawn from each of these classes."""
 
     def __post_init__(self) -> None:
-        check_choice("drawing", self.drawing, Drawing)
-        check_positive(
-            self, "max_tasks", "max_ways", "max_shots", "queries", "query_images", "sets_per_step",
-            "pool_classes", "pool_images",
-        )  # fmt: skip
-        for field in ("return_chance", "interleave_chance", "share_chance", "mix_chance"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise InputError(f"RandomStreamConfig.{field} must lie in [0, 1], got {getattr(self, field)}")
+        check(self)
         if self.n_outputs < max(self.max_tasks, self.max_ways):
             raise InputError(
                 f"n_outputs={self.n_outputs} is too few for {self.max_tasks} tasks with a new class each or "
@@ -192,17 +181,3 @@ class RandomStreamConfig:
                 f"sets_per_step={self.sets_per_step} needs as many image sets, got {n_sets}: lower it or "
                 "give more sets"
             )
-
-
-def check_choice(name: str, value: str, choices: object) -> None:
-    """Refuse a value that is not among those of a Literal type."""
-    if value not in get_args(choices):
-        raise InputError(f"{name}={value!r} is not known: choose one of {', '.join(get_args(choices))}")
-
-
-def check_positive(config: object, *fields: str) -> None:
-    """Refuse a configuration in which one of these fields is not at least 1."""
-    for field in fields:
-        value = getattr(config, field)
-        if value < 1:
-            raise InputError(f"{type(config).__name__}.{field} must be at least 1, got {value}")

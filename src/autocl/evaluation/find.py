@@ -27,6 +27,9 @@ def find_methods(
     known = method_names()
     for name in known if "all" in names else [resolve(n, known, "method") for n in names]:
         options: dict[str, Any] = {} if diet is None else {"diet": diet}
+        if "vit" in needs_of(name) and "all" in names:
+            say(f"without {name}: it works inside a vision transformer, give one with --backbone vit:FILE")
+            continue
         if "encoder" in needs_of(name):
             if encoder is None and "all" in names:
                 say(f"without {name}: it stands on a learner's encoder, give one with --embedding NAME")

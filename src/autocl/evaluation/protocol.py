@@ -107,6 +107,10 @@ class Protocol:
     """Cells that are means over cells of several settings: name -> their names."""
     position: int = 100
     """Place among the tables: the paper's in its order, others last."""
+    references: str = ""
+    """Numbers of others that no entry can be compared with cell by cell, in words."""
+    behind_backbone: bool = False
+    """Whether entries stand behind a frozen pre-trained network (see `on_backbone`)."""
     revision: int = 1
     """Raised when a protocol changes what it computes, so that old results are not reused."""
 

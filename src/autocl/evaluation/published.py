@@ -46,6 +46,8 @@ class Provenance:
     """Whether the backward terms were minimised."""
     validated_on: str = ""
     """The target domain whose held-out training images chose the checkpoint; empty: validation classes."""
+    backbone: str = ""
+    """The frozen network whose features it was meta-trained on; empty: it reads images, or any vectors."""
     train_on: str = "demos"
     """What it is given of each task at meta-test: the demos, or all training images ("full")."""
 
@@ -62,6 +64,7 @@ class Provenance:
             shots=int(meta.get("shots", 0)),
             acl=meta.get("acl", "true") != "false",
             validated_on=meta.get("validated_on", ""),
+            backbone=meta.get("backbone", ""),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig
+from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
 
 
@@ -42,7 +43,7 @@ class CausalAttention(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
         """An empty cache: k and v, [B, N, 0, D]."""

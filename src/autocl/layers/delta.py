@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.delta import delta
 
@@ -44,7 +45,7 @@ class DeltaLayer(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.slow = nn.Linear(width, heads * (3 * self.head_size + 1), bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:
         """Empty fast weights: W [B, H, D, D]."""

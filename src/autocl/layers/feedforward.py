@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from autocl.layers.base import StackConfig
+from autocl.layers.dropout import Dropout
 
 
 class FeedForward(nn.Module):
@@ -32,9 +33,9 @@ class FeedForward(nn.Module):
             nn.LayerNorm(width),
             nn.Linear(width, inner),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(inner, width),
-            nn.Dropout(dropout),
+            Dropout(dropout),
         )
 
     def initial_state(self, batch: int) -> dict[str, torch.Tensor]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.layers.base import MIXERS, StackConfig
+from autocl.layers.dropout import Dropout
 
 
 class LSTM(nn.Module):
@@ -27,7 +28,7 @@ class LSTM(nn.Module):
     def __init__(self, *, width: int, hidden: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.cell = nn.LSTM(width, hidden, batch_first=True)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
         """Zeros: the last output h and the cells c, [B, M]."""

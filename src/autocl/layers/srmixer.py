@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.dropout import Dropout
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0
@@ -41,9 +42,9 @@ def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
     return [
         nn.Linear(width, inner),
         nn.GELU(),
-        nn.Dropout(dropout),
+        Dropout(dropout),
         nn.Linear(inner, width),
-        nn.Dropout(dropout),
+        Dropout(dropout),
     ]
 
 

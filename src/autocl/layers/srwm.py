@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
+from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.srwm import srwm
 
@@ -50,7 +51,7 @@ class SRWMLayer(nn.Module):
         self.W = nn.Parameter(torch.cat(rows, dim=1))
         self.norm = nn.LayerNorm(width)
         self.out = nn.Linear(width, width, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:
         """The meta-learned matrix, once for each stream: W [B, H, R, D]."""

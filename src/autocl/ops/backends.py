@@ -13,7 +13,8 @@ BACKENDS = ("auto", "naive", "recompute", "cpu", "triton")
 
 
 @cache
-def _available(module: str) -> bool:
+def available(module: str) -> bool:
+    """Whether a package is installed; asked without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
@@ -32,7 +33,7 @@ def choose(backend: str, x: Tensor) -> str:
         raise InputError(f"unknown backend {backend!r}: choose one of {', '.join(BACKENDS)}")
     if backend == "auto":
         wanted, package = {"cpu": ("cpu", "numba"), "cuda": ("triton", "triton")}.get(x.device.type, ("", ""))
-        if package and _available(package):
+        if package and available(package):
             return wanted
         if package:
             _warn_once(
@@ -42,7 +43,7 @@ def choose(backend: str, x: Tensor) -> str:
         return "recompute"
     if backend == "cpu" and x.device.type != "cpu":
         raise InputError(f"backend 'cpu' needs tensors on the CPU, got {x.device}; use backend='auto'")
-    if backend == "cpu" and not _available("numba"):
+    if backend == "cpu" and not available("numba"):
         raise InputError("backend 'cpu' needs numba: pip install numba, or use backend='auto'")
     return backend
 

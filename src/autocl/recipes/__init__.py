@@ -12,6 +12,7 @@ OURS: tuple[Callable[[], Recipe], ...] = (
     paper.paper_three_task,
     paper.paper_split_domain,
     paper.paper_split_class,
+    paper.paper_backbone,
     fast.fast_two_task,
     fast.fast_two_task_long,
     fast.fast_three_task,

@@ -8,7 +8,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -33,12 +33,12 @@ many times that of the good checkpoint before. A rate far too high multiplies we
 class Progress:
     """Where a run stands, apart from its tensors."""
 
+    retired: ClassVar[dict[str, Any]] = {"stale": ...}
+
     step: int = 0
     """Steps done."""
     best_score: float = -1.0
     best_step: int = -1
-    stale: int = 0
-    """Validations since the best one."""
     validated: int = -1
     """Step of the last validation."""
     largest: float | None = None

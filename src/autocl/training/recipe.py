@@ -7,7 +7,7 @@ saved beside the run, and a run is resumed with the recipe it was started with, 
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from autocl.config import Amount, Count, Natural, check, from_dict, to_dict
 from autocl.data.augment import Augment
@@ -35,6 +35,8 @@ class Source:
     """glyphs: how many to draw; they are endless."""
     augment: Augment = field(default_factory=Augment)
     """Changes to training images; none is the paper."""
+    images: Natural = 0
+    """Most images of each class, the first of its file; 0: all. For features, which cost time to compute."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -59,6 +61,8 @@ class Source:
 class Optimiser:
     """Adam, and how its learning rate moves."""
 
+    retired: ClassVar[dict[str, Any]] = {"accumulate": 1}
+
     lr: Amount = 1e-3
     """Peak of "cosine", value of "constant"; "transformer" ignores it."""
     schedule: Literal["constant", "transformer", "cosine"] = "constant"
@@ -70,8 +74,6 @@ class Optimiser:
     eps: float = 1e-9
     clip: Amount = 0.0
     """Largest norm of the gradient; 0 does not clip (the paper)."""
-    accumulate: Count = 1
-    """Batches whose gradients are averaged for one step."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -103,6 +105,8 @@ class Optimiser:
 class Validation:
     """How checkpoints are compared. Never on a test split."""
 
+    retired: ClassVar[dict[str, Any]] = {"patience": 0}
+
     every: Count = 100
     """Steps between validations; also before the first step."""
     batches: Count = 4
@@ -115,8 +119,6 @@ class Validation:
     split: Literal["", "mnist", "fashion_mnist", "cifar10"] = ""
     """Instead of validation classes: the Split-X stream over 5,000 held-out *training* images of a target
     domain, as the paper selects its meta-finetuned learners. A learner so chosen must say so."""
-    patience: Natural = 0
-    """Stop after this many validations without a better score; 0 never stops early."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -130,6 +132,9 @@ class Recipe:
     sources: tuple[Source, ...]
     streams: StreamConfig | RandomStreamConfig
     learner: LearnerConfig | ReadoutLearnerConfig
+    backbone: str = ""
+    """A frozen network (see `autocl.encoders.backbones`) whose features, computed once, take the place of
+    images; the learner's encoder is then "identity". Empty: images."""
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     optimiser: Optimiser = field(default_factory=Optimiser)
     validation: Validation = field(default_factory=Validation)
@@ -156,6 +161,13 @@ class Recipe:
         check(self)
         if not self.sources:
             raise InputError(f"recipe {self.name}: name at least one image set in sources")
+        if self.backbone and (
+            self.learner.encoder.kind != "identity" or any(a != Augment() for a in self.augments)
+        ):
+            raise InputError(
+                f"recipe {self.name}: behind backbone {self.backbone!r} a learner reads features: its "
+                "encoder is 'identity', and no source is augmented"
+            )
         weights = self.objective.own_weights
         if weights and len(weights) != len(self.sources):
             raise InputError(
@@ -212,6 +224,7 @@ def provenance(recipe: Recipe) -> dict[str, str]:
         **shape,
         "acl": str(objective.acl and objective.boundaries == "every").lower(),
         "validated_on": recipe.validation.split,
+        **({"backbone": recipe.backbone} if recipe.backbone else {}),
     }
 
 

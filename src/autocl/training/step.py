@@ -31,13 +31,12 @@ class StepResult:
     """What one step of the optimiser measured; means over all ranks."""
 
     loss: float
-    """What was minimised, with the prototype loss; the mean over accumulated batches."""
+    """What was minimised, with the prototype loss."""
     gradient: float
     """Norm of the gradient before clipping."""
     rate: float
     """Learning rate."""
     outcome: Outcome
-    """Of the last accumulated batch."""
 
 
 class TrainingStep(nn.Module):
@@ -77,25 +76,18 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
         group["lr"] = rate
     run.optimiser.zero_grad(set_to_none=True)
     lo, hi = ranks.share(recipe.batch_size)
-    parts = recipe.optimiser.accumulate
-    carried, total = run.carried, torch.zeros((), device=ranks.device)
-    for part in range(parts):
-        number = step * parts + part
-        batch = run.train.batch(number, lo, hi).to(ranks.device)
-        c = recipe.learner
-        images = run.train.images(
-            batch, channels=c.channels, augment=recipe.augments, standardise=c.standardise
-        )
-        if not recipe.carry_state or number % (recipe.carry_state + 1) == 0:
-            carried = None
-        try:
-            loss, outcome = module(images.to(ranks.device), batch, carried)
-        except LinAlgError as error:  # a ridge read-out whose system lost its rank
-            raise DivergedError(str(error)) from error
-        (loss / parts).backward()
-        total += loss.detach() / parts
-        carried = outcome.state.detach() if recipe.carry_state else None
-    total, *shared = ranks.mean(total, outcome.losses.values, outcome.accuracies.values, outcome.first)
+    batch = run.train.batch(step, lo, hi).to(ranks.device)
+    c = recipe.learner
+    images = run.train.images(batch, channels=c.channels, augment=recipe.augments, standardise=c.standardise)
+    afresh = not recipe.carry_state or step % (recipe.carry_state + 1) == 0
+    try:
+        loss, outcome = module(images.to(ranks.device), batch, None if afresh else run.carried)
+    except LinAlgError as error:  # a ridge read-out whose system lost its rank
+        raise DivergedError(str(error)) from error
+    loss.backward()
+    total, *shared = ranks.mean(
+        loss.detach(), outcome.losses.values, outcome.accuracies.values, outcome.first
+    )
     losses, accuracies, first = shared
     outcome = replace(
         outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), first=first
@@ -108,7 +100,7 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     if recipe.optimiser.clip:
         torch.nn.utils.clip_grads_with_norm_(weights, recipe.optimiser.clip, norm)
     run.optimiser.step()
-    run.carried = carried
+    run.carried = outcome.state.detach() if recipe.carry_state else None
     return StepResult(loss=float(total), gradient=float(norm), rate=rate, outcome=outcome)
 
 

@@ -144,7 +144,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
     if progress.step == 0 and progress.validated < 0:
         _save(run, log, score=_validate(run, log))
     saved = began = time.monotonic()
-    while progress.step < recipe.steps and not _stale(run):
+    while progress.step < recipe.steps:
         step = progress.step
         result = train_step(run, module, step)
         progress.step = step + 1
@@ -153,7 +153,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
         began = now
         if step % log_stride == 0 or progress.step == recipe.steps:
             log.record(step, _values(run, result))
-        speed = progress.step * recipe.batch_size * recipe.optimiser.accumulate / max(progress.seconds, 1e-9)
+        speed = progress.step * recipe.batch_size / max(progress.seconds, 1e-9)
         log.show(progress.step, note(result.loss, result.outcome, speed))
         score = None
         if progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
@@ -164,21 +164,13 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
             saved = began = time.monotonic()
         if stop:
             raise InterruptedRunError(stop, run.folder)
-    if progress.step < recipe.steps:
-        log.say(f"stopped early: no better validation for {progress.stale} times")
     progress.finished = True
     _save(run, log)
-
-
-def _stale(run: Run) -> bool:
-    """Whether early stopping is due."""
-    return 0 < run.recipe.validation.patience <= run.progress.stale
 
 
 def _validate(run: Run, log: RunLog) -> float:
     """Score the learner on the first rank and keep it if it is the best so far; the score (elsewhere 0)."""
     score = _score(run, log) if run.ranks.first else 0.0
-    (run.progress.stale,) = run.ranks.agree(run.progress.stale if run.ranks.first else 0)
     run.progress.validated = run.progress.step
     return score
 
@@ -196,9 +188,8 @@ def _score(run: Run, log: RunLog) -> float:
         raise DivergedError(str(error)) from error
     run.learner.train()
     value = sum(score(m, rule) for m in matrices) / len(matrices)
-    progress.stale += 1
     if value > progress.best_score:
-        progress.best_score, progress.best_step, progress.stale = value, progress.step, 0
+        progress.best_score, progress.best_step = value, progress.step
         meta = {**provenance(run.recipe), "step": str(progress.step), "validation": f"{value:.4f}"}
         run.learner.save_pretrained(run.folder / BEST, meta=meta)
     shown: dict[str, object] = {"validation/score": value}

@@ -244,8 +244,8 @@ def test_from_the_command_line_to_a_table_a_picture_and_lines(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--learner", "vectors"], "--embedding"),
-        (["--learner", "everyday", "--embedding", "lite0"], "encoder of its own"),
+        (["--learner", "vectors"], "--embedding everyday"),
+        (["--learner", "everyday", "--backbone", "lite0"], "encoder of its own"),
         (["--learner", "vectors", "--embedding", "vectors"], "no encoder"),
         (["--runs", "0"], "at least 1"),
     ],

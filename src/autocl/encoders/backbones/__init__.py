@@ -8,6 +8,7 @@
 | `hf:REPO` | `autocl[hf]` |
 | `open_clip:NAME/TAG` | `autocl[open_clip]` |
 | `onnx:FILE` | `autocl[onnx]` |
+| `vit:FILE` | a safetensors file with timm's names of a plain ViT |
 
 Ready-made vectors need no backbone.
 """
@@ -24,7 +25,7 @@ from autocl.errors import InputError
 
 __all__ = ["Backbone", "BackboneRef", "callable_backbone", "get_backbone", "load_reference"]
 
-SOURCES = ("timm", "torchvision", "hf", "open_clip", "onnx")
+SOURCES = ("timm", "torchvision", "hf", "open_clip", "onnx", "vit")
 
 
 def get_backbone(name: str) -> Backbone:
@@ -47,6 +48,10 @@ def get_backbone(name: str) -> Backbone:
         from autocl.encoders.backbones.onnx_file import onnx_backbone
 
         return onnx_backbone(what)
+    if source == "vit":
+        from autocl.encoders.backbones.vit_file import vit_backbone
+
+        return vit_backbone(what)
     from autocl.encoders.backbones import hubs
 
     make: Callable[[str], Backbone] = getattr(hubs, f"{source}_backbone")

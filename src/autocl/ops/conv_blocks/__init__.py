@@ -1,12 +1,12 @@
 """Fast convolutional blocks for the CPU. Nothing here is compiled before its first use."""
 
 from collections.abc import Iterable
-from functools import cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from autocl.ops.backends import available
 
 __all__ = ["BlockParameters", "conv_blocks", "supports"]
 
@@ -31,7 +31,7 @@ def supports(x: Tensor) -> bool:
         and x.dtype in (torch.float32, torch.float64)
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
-        and _numba_installed()
+        and available("numba")
     )
 
 
@@ -41,8 +41,3 @@ def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: fl
     from autocl.ops.conv_blocks import cpu
 
     return cpu.conv_blocks(x, parameters, dropout=dropout)
-
-
-@cache
-def _numba_installed() -> bool:
-    return find_spec("numba") is not None

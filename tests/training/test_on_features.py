@@ -1,0 +1,88 @@
+"""Meta-training on a frozen backbone's features instead of images."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import LEARNER, tiny
+
+from autocl.data.augment import Augment
+from autocl.data.imageset import FeatureSet
+from autocl.encoders import EncoderConfig
+from autocl.encoders.backbones import Backbone, BackboneRef
+from autocl.errors import InputError
+from autocl.files import read_tensors
+from autocl.learner import Learner
+from autocl.recipes import get_recipe
+from autocl.training import sources
+from autocl.training.recipe import Source
+from autocl.training.trainer import train
+
+F = 20
+
+
+@pytest.fixture(autouse=True)
+def _backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random projections of small pictures under the name "random"."""
+    W = np.random.default_rng(0).normal(size=(64, F)).astype(np.float32) / 8
+
+    def run(images: list) -> np.ndarray:
+        small = np.stack(
+            [np.asarray(i.convert("L").resize((8, 8)), np.float32).ravel() / 255 for i in images]
+        )
+        return small @ W
+
+    ref = BackboneRef(name="random", fingerprint="1" * 64, n_features=F, preprocessing="8 pixels")
+    monkeypatch.setattr(sources, "get_backbone", lambda name: Backbone(ref=ref, image_size=8, run=run))
+    monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
+
+
+def on_features(**changes):
+    learner = replace(LEARNER, channels=F, height=1, width=1, encoder=EncoderConfig(kind="identity"))
+    return tiny(learner=learner, backbone="random", prototype=0.0, **changes)
+
+
+def test_train__features__learns_and_the_file_names_the_backbone(tmp_path: Path) -> None:
+    best = train(on_features(), tmp_path / "run")
+    _, meta = read_tensors(best, kind="learner")
+    assert meta["backbone"] == "random"
+    learner = Learner.from_pretrained(best)
+    assert learner.encode(torch.zeros(3, F, 1, 1)).shape == (3, F)
+    again = train(on_features(), tmp_path / "again")
+    assert all(torch.equal(a, b) for a, b in zip(
+        learner.state_dict().values(), Learner.from_pretrained(again).state_dict().values(), strict=True
+    ))  # fmt: skip
+
+
+def test_samplers__features__are_of_the_sources_images() -> None:
+    source = Source(name="glyphs", classes=24, images=6)
+    train_sampler, val_sampler = sources.samplers(on_features(sources=(source,)))
+    for sampler in (train_sampler, val_sampler):
+        (features,) = sampler.sets
+        assert isinstance(features, FeatureSet)
+        assert features.n_features == F
+        assert set(features.counts) == {6}
+    assert not set(train_sampler.sets[0].classes) & set(val_sampler.sets[0].classes)
+    assert train_sampler.images(train_sampler.batch(0)).shape[1:] == (F, 1, 1)
+
+
+def test_recipe__encoder_or_augmentation_behind_a_backbone__is_refused() -> None:
+    with pytest.raises(InputError, match="its encoder is 'identity', and no source is augmented"):
+        tiny(backbone="random")
+    with pytest.raises(InputError, match="no source is augmented"):
+        on_features(sources=(Source(name="glyphs", augment=Augment(flip=0.5)),))
+    learner = replace(LEARNER, channels=7, height=1, width=1, encoder=EncoderConfig(kind="identity"))
+    with pytest.raises(InputError, match=r"random gives 20 features: set learner\.channels"):
+        sources.samplers(replace(on_features(), learner=learner))
+
+
+def test_paper_backbone__recipe__is_the_papers_learner_on_features() -> None:
+    recipe = get_recipe("paper_backbone")
+    c = recipe.learner
+    assert (c.mixer, c.depth, c.heads, c.readout, c.encoder.kind) == ("srwm", 2, 16, "linear", "identity")
+    assert (recipe.streams.tasks, recipe.streams.ways, recipe.streams.shots) == (5, 2, 15)
+    assert recipe.streams.scenario == "class"
+    assert recipe.objective.acl
+    assert {s.name for s in recipe.sources} == {"omniglot", "mini_imagenet"}
