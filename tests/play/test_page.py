@@ -6,15 +6,18 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-from chromium import browser, need_chromium, playground
 from PIL import Image
 
 from autocl import ContinualClassifier
 
-need_chromium()
+pytest.importorskip("playwright", reason="driving a browser needs playwright")
 
-from playwright.sync_api import Browser, Page, expect  # noqa: E402
+from playwright.sync_api import Browser, Page, expect
+from tools.chromium import CHROMIUM, browser, playground
 
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}: apt install chromium"
+)
 SLOW = 120_000
 """Milliseconds to wait on a machine that does other things as well."""
 SHAPES = {
@@ -119,6 +122,16 @@ def test_by_keyboard_alone(page):
         page.keyboard.press(key)
     page.keyboard.press("1")
     expect(page.locator(".thumb")).to_have_count(2)
+    page.get_by_label("Teach the picture shown as corner").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_contain_text("Draw something")  # the board is empty again
+    page.focus("#pad")
+    for key in ["Space", *["ArrowDown"] * 8, "Space"]:
+        page.keyboard.press(key)
+    page.get_by_label("Teach the picture shown as corner").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".thumb")).to_have_count(3)
+    expect(page.get_by_label("Teach the picture shown as corner")).to_be_focused()
     page.focus("#tab-draw")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#panel-file")).to_be_visible()

@@ -1,6 +1,6 @@
 // Cards of the classes: examples as thumbnails with what the learner believed just before, and a hint each.
 
-import { find, make, percent } from "./dom.js";
+import { find, make, percent, replace } from "./dom.js";
 import { likeness } from "./pixels.js";
 
 const SHOWN = 30; // thumbnails of a class
@@ -21,10 +21,10 @@ export function hint(examples) {
 export function showClasses(workspace, actions) {
   find("class-count").textContent = workspace.names.length ? `(${workspace.names.length})` : "";
   if (!workspace.names.length) {
-    find("cards").replaceChildren(make("p", { className: "hint" }, "None yet. Name what you show, as many classes as you like, at any time."));
+    replace(find("cards"), make("p", { className: "hint" }, "None yet. Name what you show, as many classes as you like, at any time."));
     return;
   }
-  find("cards").replaceChildren(...workspace.names.map((label, i) => card(workspace, label, i, actions)));
+  replace(find("cards"), ...workspace.names.map((label, i) => card(workspace, label, i, actions)));
 }
 
 function card(workspace, label, i, actions) {
