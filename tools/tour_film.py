@@ -65,8 +65,8 @@ def main() -> None:
         page.goto(address)
         page.wait_for_selector("body[data-ready=yes]", timeout=WAIT)
         taken = list(frames(page))
-    Image.open(io.BytesIO(taken[-1][0])).quantize(128).save(arguments.out.with_suffix(".png"), optimize=True)
     images = [Image.open(io.BytesIO(frame)).convert("RGB") for frame, _ in taken]
+    images[-1].quantize(128).save(arguments.out.with_suffix(".png"), optimize=True)
     height = round(WIDTH * images[0].height / images[0].width)
     small = [image.resize((WIDTH, height), Image.Resampling.LANCZOS) for image in images]
     times = [milliseconds for _, milliseconds in taken]
