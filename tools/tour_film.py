@@ -78,7 +78,7 @@ def main() -> None:
             duration=times,
             loop=0,
             quality=quality,
-            method=6,
+            method=4,
         )
         if arguments.out.stat().st_size < LIMIT:
             break

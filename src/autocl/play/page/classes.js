@@ -27,6 +27,13 @@ export function showClasses(workspace, actions) {
   replace(find("cards"), ...workspace.names.map((label, i) => card(workspace, label, i, actions)));
 }
 
+// Scroll the list, not the page, to a class.
+export function reveal(label) {
+  const cards = find("cards");
+  const card = [...cards.children].find((each) => each.dataset.label === label);
+  if (card) cards.scrollTop = card.offsetTop - cards.offsetTop;
+}
+
 function card(workspace, label, i, actions) {
   const examples = [...workspace.of(label), ...workspace.held.filter((e) => e.label === label)];
   const count = workspace.count(label);
@@ -34,7 +41,7 @@ function card(workspace, label, i, actions) {
   const hold = make("button", { "aria-label": `Teach the picture shown as ${label}${i < 9 ? `, key ${i + 1}` : ""}` }, "Teach");
   actions.holdable(hold, label);
   return make(
-    "article", { className: "card", "aria-label": `Class ${label}` },
+    "article", { className: "card", "data-label": label, "aria-label": `Class ${label}` },
     make("div", { className: "row" },
       make("span", { className: "key", "aria-hidden": "true" }, i < 9 ? String(i + 1) : "·"), name, hold,
       make("button", { className: "quiet", "aria-label": `Clear the examples of ${label}`, disabled: !examples.length && !count, onclick: () => actions.clear(label) }, "Clear"),

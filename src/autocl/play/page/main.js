@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { showAnswer } from "./answer.js";
 import { fromDrop, fromInput } from "./bulk.js";
-import { showClasses } from "./classes.js";
+import { reveal, showClasses } from "./classes.js";
 import { complain, find, say, wait } from "./dom.js";
 import { copyPython, exportPictures, saveState, showKeep } from "./keep.js";
 import { Source } from "./source.js";
@@ -60,6 +60,7 @@ async function showOne(picture, label) {
   const example = await workspace.show(picture, label);
   const [best] = example.before.answers;
   const believed = best ? `It had said ${best.label}.` : "";
+  reveal(label);
   say(example.held ? `Held back, to measure with: not taught. ${believed}` : `Learned ${label}. ${believed}`);
 }
 
@@ -181,7 +182,11 @@ const tour = attempt(async () => {
   find("watch").scrollIntoView({ block: "nearest" });
   try {
     await use(await new Workspace().open());
-    await playTour(workspace, watch, refresh, () => !touring);
+    const shown = (example) => {
+      showAnswer(example.before, workspace, teach);
+      reveal(example.label);
+    };
+    await playTour(workspace, watch, { shown, refresh, stopped: () => !touring });
     document.body.dataset.toured = watch.rows.length;
   } finally {
     touring = false;
