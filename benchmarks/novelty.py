@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from autocl.data import load
 from autocl.data.imageset import ImageSet
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.encoded import Encoded
+from autocl.estimator.inputs import Encoded
 
 SETS = ("digits", "omniglot", "mnist", "fashion_mnist", "cifar10")
 TAUGHT, ASKED, MOST = 10, 10, 10

@@ -239,8 +239,8 @@ def test_state_is_a_value(tmp_path):
     learner = make()
     x, y = demos(3, 4)
     state = learner.learn(x, y, learner.initial_state(3)).detach()
-    assert LearnerState.stack(list(state)) == state
-    assert state[1:2] == LearnerState.stack([list(state)[1]])
+    assert LearnerState.cat(list(state)) == state
+    assert state[1:2] == LearnerState.cat([list(state)[1]])
     assert state.to(torch.float32).tensors["0.W"].dtype == torch.float32
     assert state != learner.initial_state(3)
     with pytest.raises(TypeError):

@@ -140,8 +140,7 @@ class PromptMethod(Method):
     """The network, or a safetensors file with timm's names; it must be given."""
     diet: Diet = "demos"
     epochs: Count = 20
-    """Passes over a task. The authors make 5 over 5,000 images; chosen for 30 demos on validation classes of
-    mini-ImageNet among 5, 20 and 60 (docs/photos.md)."""
+    """Passes over a task. The authors make 5 over 5,000 images; a task of 30 demos needs more. Not tuned."""
     batch: Count = 16
     lr: Positive = 0.005
     match: Amount = 0.5

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from autocl.cli.terminal import say
-from autocl.estimator.backbone import PHOTOS
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.run import Asked, World, bench_world
 from autocl.evaluation.world.sets import Split
 from autocl.evaluation.world.table import cell_markdown, markdown, rich_table, said, world_sets

@@ -19,7 +19,7 @@ from autocl.evaluation.published import Provenance
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.learner.config import AnyLearnerConfig, ReadoutLearnerConfig
-from autocl.learner.find import learner_file, title_of
+from autocl.learner.find import display_name, learner_file
 
 Loader = Callable[[SetRef], ImageSet]
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
@@ -97,7 +97,7 @@ def open_learner(learner: str | Path) -> Entry:
         _, meta = read_tensors(file, kind="learner")
         found = Learner.from_pretrained(file)
         trained = Provenance.read(meta, architecture=architecture_of(found.config))
-        return learner_entry(found, title_of(file), trained=trained)
+        return learner_entry(found, display_name(file), trained=trained)
 
 
 def architecture_of(config: AnyLearnerConfig) -> str:

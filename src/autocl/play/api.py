@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from autocl import __version__
 from autocl.errors import AutoclError
-from autocl.estimator.encoded import Encoded
+from autocl.estimator.inputs import Encoded
 from autocl.pictures import Pixels
 from autocl.play import requests as body
 from autocl.play.engine import Engine

@@ -57,6 +57,6 @@ def get_recipe(name: str) -> Recipe:
 
     Example:
         >>> get_recipe("quick").steps
-        400
+        1500
     """
     return RECIPES[resolve(name, RECIPES, "recipe")]()

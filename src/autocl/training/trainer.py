@@ -17,7 +17,7 @@ from autocl.config import to_dict
 from autocl.data import load
 from autocl.data.fixed import split_stream
 from autocl.data.sampler import StreamSampler
-from autocl.errors import TrainingError
+from autocl.errors import StateError, TrainingError
 from autocl.files import write_json
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
@@ -184,7 +184,7 @@ def _score(run: Run, log: RunLog) -> float:
         else:
             one_order = rule == "paper"
             matrices = validate_streams(run.learner, run.val, how.batches, one_order=one_order)
-    except LinAlgError as error:  # a ridge read-out whose system lost its rank
+    except (LinAlgError, StateError) as error:  # a system that lost its rank, a state that is not finite
         raise DivergedError(str(error)) from error
     run.learner.train()
     value = sum(score(m, rule) for m in matrices) / len(matrices)
