@@ -14,6 +14,7 @@ import torch
 from autocl import zoo
 from autocl.data import load
 from autocl.learner import Learner
+from autocl.learner.find import find_learner
 
 FOLDER = Path(__file__).parent / "golden"
 CLASSES, SHOTS, QUERIES = 10, 3, 2
@@ -42,7 +43,7 @@ def logits_of(learner: Learner) -> torch.Tensor:
 @pytest.mark.parametrize("name", zoo.names())
 def test_a_shipped_learner_answers_as_it_did(name: str) -> None:
     golden = np.array(json.loads((FOLDER / f"{name}.json").read_text()))
-    worst = float(np.abs(logits_of(zoo.load(name)).numpy() - golden).max())
+    worst = float(np.abs(logits_of(find_learner(name)).numpy() - golden).max())
     assert worst <= TOLERANCE, (
         f"the shipped learner {name} answers differently: logits differ by up to {worst:g}. If its weights "
         f"were replaced on purpose, run python tests/test_golden.py {name} and say so in the change log; "
@@ -56,7 +57,7 @@ def test_every_golden_file_belongs_to_a_shipped_learner() -> None:
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or zoo.names():
-        rows = logits_of(zoo.load(name)).tolist()
+        rows = logits_of(find_learner(name)).tolist()
         (FOLDER / f"{name}.json").write_text(
             "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8"
         )

@@ -11,7 +11,7 @@ from autocl import zoo
 from autocl.baselines.base import Diet
 from autocl.cli.terminal import Left, say
 from autocl.cli.world import world
-from autocl.data.fixed import Demos
+from autocl.data.eval_streams import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.coverage import uncovered
@@ -110,8 +110,8 @@ def bench(
         return
     features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
     shipped = () if learner or method or features or table == "emergence" else zoo.names()
-    names = () if features else learner or tuple(n for n in shipped if not zoo.load(n).any_length)
-    learners = [open_learner(name) for name in names]
+    learners = [open_learner(name) for name in learner] if not features else []
+    learners += [e for e in map(open_learner, shipped) if not e.learner.any_length]  # those see images
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
     if not entries and not run and not features:

@@ -143,18 +143,25 @@ def learn_exact(
                 right += int(_masked(answers, counts).argmax()) == output
             at, place = place_of(learner, output)
             y = torch.full((1, 1), place, device=f.device)
-            new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+            try:
+                new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+            except StateError as error:
+                raise _unusable(sum(counts) + 1, len(outputs)) from error
             counts[output] += 1
-        finite = all(bool(t.isfinite().all()) for state in new.values() for t in state.tensors.values())
-    if not finite:
-        raise StateError(
-            f"NaN or infinity in the learner's state at demo {sum(counts)}: these {len(outputs)} demos were "
-            "not learned, the memory before them stands. Such a long stream is too much for this learner"
-        )
+    if not all(state.finite for state in new.values()):
+        raise _unusable(sum(counts), len(outputs))
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
     last = (f[-1].clone(), *place_of(learner, outputs[-1]))
     return replace(
         memory, members=kept, counts=tuple(counts), n_tested=tested, n_correct=right, last_demo=last
+    )
+
+
+def _unusable(demos: int, lost: int) -> StateError:
+    return StateError(
+        f"NaN or infinity in the learner's state at demo {demos}: these {lost} demos were not learned, the "
+        "memory before them stands. Such a long stream is too much for this learner: take another one, or "
+        "start afresh (docs/limits.md says up to which length each was measured)"
     )
 
 

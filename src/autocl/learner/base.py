@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from autocl.config import non_default, one_from_dict, to_dict
 from autocl.encoders import Encoder
 from autocl.encoders.base import fingerprint_of
-from autocl.errors import FileError, InputError
+from autocl.errors import FileError, InputError, StateError
 from autocl.files import write_tensors
 from autocl.learner.config import InputConfig, LearnerConfig
 from autocl.learner.state import LearnerState
@@ -133,9 +133,21 @@ class Learner(nn.Module):
         return self.predict_features(self.encode(x), state)
 
     def learn_features(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        """`learn` on features f [B, T, F] that `encode` made before."""
+        """`learn` on features f [B, T, F] that `encode` made before.
+
+        Raises:
+            StateError: without gradients, if the new state would hold NaN or infinity. In meta-training loss
+                and gradient say so.
+        """
         self._check_features(f, state)
-        return self._learn(f, y, self._fitting(y, f.shape[:-1], state))
+        new = self._learn(f, y, self._fitting(y, f.shape[:-1], state))
+        if not torch.is_grad_enabled() and not new.finite:
+            raise StateError(
+                f"NaN or infinity in the learner's state after these {y.shape[1]} demos: keep the state "
+                "before them. Such a long stream, or such inputs, are too much for this learner "
+                "(docs/limits.md)"
+            )
+        return new
 
     def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""

@@ -3,6 +3,7 @@
 Shape legend: B = streams.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,12 @@ class LearnerState:
     def nbytes(self) -> int:
         """Size in memory when every stream has its own copy."""
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
+
+    @property
+    def finite(self) -> bool:
+        """Whether no number in it is NaN, infinite, or so large that their sum would be."""
+        # A sum is five times as fast as looking at each, and this is asked at every demo.
+        return all(math.isfinite(t.sum()) for t in self.tensors.values() if t.is_floating_point())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LearnerState):
