@@ -46,7 +46,7 @@ class ObjectiveConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class StreamLosses:
     """What a batch of streams taught: the loss, its terms, and the state behind the last task."""
 
     loss: Tensor
@@ -54,7 +54,7 @@ class Outcome:
     """Cross-entropies [M, M], means over the batch; NaN where nothing was asked."""
     accuracies: TransferMatrix
     """In [0, 1], same shape."""
-    first: Tensor
+    one_shot: Tensor
     """[M], cross-entropies of the 1-shot term; NaN where the batch has none."""
     state: LearnerState
     sources: tuple[int, ...]
@@ -69,7 +69,7 @@ def acl_objective(
     *,
     state: LearnerState | None = None,
     forward: bool = False,
-) -> Outcome:
+) -> StreamLosses:
     """Take a batch of streams through the learner.
 
     Args:
@@ -91,8 +91,8 @@ def acl_objective(
         if config.boundaries == "last" and i + 1 < M:
             state = learner.learn_features(features[task.demos], task.demo_labels, state)
             continue
-        if task.first is not None and task.first_labels is not None:
-            tried = learner.learn_features(features[task.first], task.first_labels, state)
+        if task.one_shot is not None and task.one_shot_labels is not None:
+            tried = learner.learn_features(features[task.one_shot], task.one_shot_labels, state)
             (answer,) = _ask(learner, features, [task], tried, config)
             first[i] = answer.loss
             terms.append(weight * answer.term)
@@ -104,11 +104,11 @@ def acl_objective(
                 terms.append(weight * answer.term)
             elif j < i and config.acl:
                 terms.append(answer.term)
-    return Outcome(
+    return StreamLosses(
         loss=torch.stack(terms).mean(),
         losses=TransferMatrix(losses),
         accuracies=TransferMatrix(accuracies),
-        first=first,
+        one_shot=first,
         state=state,
         sources=tuple(task.source for task in tasks),
     )

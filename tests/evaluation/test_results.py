@@ -77,7 +77,7 @@ def test_a_killed_bench_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -> None:
     class Explained(Known):
-        def differs(self) -> str:
+        def deviation_note(self) -> str:
             return "it is tested"
 
     run(SPLIT, known_entry(Known()), QUICK, tmp_path)

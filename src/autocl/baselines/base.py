@@ -126,7 +126,7 @@ class Method(ABC):
         """Everything that was chosen when it was made, as plain data: what identifies it in results."""
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
 
-    def differs(self) -> str:
+    def deviation_note(self) -> str:
         """Why its numbers are not those published under its name, where they are not; a note in tables."""
         return ""
 
@@ -186,7 +186,7 @@ def rows_for(index: Tensor, runs: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Share:
+class TaskExamples:
     """Rows of one image set, with labels: what a task gives each run."""
 
     images: ImageSet
@@ -217,15 +217,15 @@ class Examples:
         return self.inputs[self.rows.gather(1, order)], self.labels.gather(1, order)
 
 
-def share_of(task: Task, diet: Diet) -> Share:
+def examples_of(task: Task, diet: Diet) -> TaskExamples:
     """What a task offers to a method on this diet."""
     images, _ = task.sets
     if diet == "full" and task.train is not None and task.train_labels is not None:
-        return Share(images=images, index=task.train, labels=task.train_labels)
-    return Share(images=images, index=task.demos, labels=task.demo_labels)
+        return TaskExamples(images=images, index=task.train, labels=task.train_labels)
+    return TaskExamples(images=images, index=task.demos, labels=task.demo_labels)
 
 
-def gather(shares: Sequence[Share]) -> Examples:
+def gather(shares: Sequence[TaskExamples]) -> Examples:
     """All shares together, in order."""
     inputs, rows, start = [], [], 0
     for share in shares:

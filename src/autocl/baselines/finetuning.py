@@ -18,12 +18,12 @@ from autocl.baselines.base import (
     Diet,
     Examples,
     Method,
-    Share,
     StreamInfo,
+    TaskExamples,
+    examples_of,
     gather,
     register,
     rows_for,
-    share_of,
 )
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Count, Positive, check
@@ -115,7 +115,7 @@ class FineTuning(Method):
 
     def learn(self, task: Task) -> None:
         """Train on the task."""
-        share = share_of(task, self.diet)
+        share = examples_of(task, self.diet)
         if len(share.index) != self._runs:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {self._runs}")
         self._open_outputs(share.labels)
@@ -142,7 +142,7 @@ class FineTuning(Method):
         images = sum(share.nbytes for share in self._stored())
         return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=tensors + images)
 
-    def _material(self, share: Share) -> list[Share]:
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
         """What to train on, given what the new task offers."""
         return [share]
 
@@ -163,7 +163,7 @@ class FineTuning(Method):
         self._parameter.grad = gradient
         self._descent.step()
 
-    def _after(self, share: Share, examples: Examples) -> None:
+    def _after(self, share: TaskExamples, examples: Examples) -> None:
         """Called at the boundary."""
 
     def _state(self) -> list[Tensor]:
@@ -173,7 +173,7 @@ class FineTuning(Method):
         ]
         return [self.stack.flat, *kept]
 
-    def _stored(self) -> list[Share]:
+    def _stored(self) -> list[TaskExamples]:
         """Images that are carried to the next task."""
         return []
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.baselines.embedding import Embedding, measuring
 from autocl.config import Count, Positive, Range, check
 from autocl.data.imageset import ImageSet
@@ -67,7 +67,7 @@ class InContext(Method):
 
     def learn(self, task: Task) -> None:
         """Show one task to every run."""
-        state, share = self.state, share_of(task, self.diet)
+        state, share = self.state, examples_of(task, self.diet)
         if len(share.index) != state.batch:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {state.batch}")
         device = self.learner.device

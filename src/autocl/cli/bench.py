@@ -11,7 +11,7 @@ from autocl import zoo
 from autocl.baselines.base import Diet
 from autocl.cli.terminal import Left, say
 from autocl.cli.world import world
-from autocl.data.fixed import Demos
+from autocl.data.eval_streams import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.coverage import uncovered

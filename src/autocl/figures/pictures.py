@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.lines import put_lines, read_lines

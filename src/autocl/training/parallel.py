@@ -27,11 +27,11 @@ class Ranks:
     device: torch.device
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Only the first rank writes."""
         return self.rank == 0
 
-    def share(self, batch_size: int) -> tuple[int, int]:
+    def local_slice(self, batch_size: int) -> tuple[int, int]:
         """This rank's part [lo, hi) of a global batch."""
         if batch_size % self.world:
             raise TrainingError(
