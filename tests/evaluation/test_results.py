@@ -10,11 +10,10 @@ from known_methods import Known, OnlyLast, known_entry
 
 from autocl.errors import FileError, InputError
 from autocl.evaluation.bench import run
-from autocl.evaluation.lines import put_lines, read_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance, Published
-from autocl.evaluation.results import ResultLine, read_results, save_result
+from autocl.evaluation.results import ResultLine, put_lines, read_lines, read_results, save_result
 from autocl.evaluation.statistics import Summary, compare, summarise
 from autocl.evaluation.table import lines, markdown, rich_table
 

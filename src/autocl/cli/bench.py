@@ -16,13 +16,11 @@ from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
-from autocl.evaluation.entry import Entry, open_learner
-from autocl.evaluation.find import find_methods
-from autocl.evaluation.lines import put_lines
+from autocl.evaluation.entry import Entry, find_methods, open_learner
 from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import read_results
+from autocl.evaluation.results import put_lines, read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
 from autocl.evaluation.world.sets import Split
