@@ -109,7 +109,7 @@ def bench(
     features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
     shipped = () if learner or method or features or table == "emergence" else zoo.names()
     learners = [open_learner(name) for name in learner] if not features else []
-    learners += [e for e in map(open_learner, shipped) if not e.learner.any_length]  # those see images
+    learners += [e for e in map(open_learner, shipped) if not e.learner.takes_vectors]  # those see images
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
     if not entries and not run and not features:

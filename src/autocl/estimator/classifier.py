@@ -54,7 +54,8 @@ class ContinualClassifier(Savable):
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
             states of the same learner take further classes; `autocl.estimator.exact` says how they decide
             together.
-        prequential: predict every demo of a known class before learning it, for `report_`.
+        prequential: predict demos of known classes before learning them, for `report_`: the first, then
+            one in `test_every` of the learner.
         device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
         backbone: a frozen network that images pass first (`autocl.encoders.backbones`), for a learner of
             vectors. ContinualClassifier("photos") is ContinualClassifier("vectors", backbone="lite2").

@@ -96,7 +96,7 @@ def check_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64] | None:
     return weights
 
 
-PHOTOS = ("vectors", "lite2")
+PHOTOS = ("photos", "lite2")
 """What the learner "photos" stands for: learner and backbone. lite2 is the most accurate of the embedded ones
 (`benchmarks/backbones.py`)."""
 SIDE = 256

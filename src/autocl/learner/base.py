@@ -53,6 +53,9 @@ class Learner(nn.Module):
     """Whether it takes ready-made vectors of any length; `with_features` makes one for a given length."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
+    test_every: int = 1
+    """Where demos are predicted before they are learned, one in so many: more where a state that has changed
+    must be prepared for answering, which costs far more than learning."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -170,8 +173,20 @@ class Learner(nn.Module):
             )
         return state
 
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether ready-made vectors go in, because it has no encoder of its own."""
+        return bool(self.config.encoder.kind == "identity")
+
     def with_features(self, length: int) -> "Learner":
         """The same learner for ready-made vectors of this length."""
+        if self.takes_vectors and length == self.encoder.n_features:
+            return self
+        if self.takes_vectors:
+            raise InputError(
+                f"this learner was made for features of length {self.encoder.n_features}, not {length}; "
+                'the learner "vectors" takes any'
+            )
         raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
 
     def fits(self, state: LearnerState) -> bool:
