@@ -40,7 +40,7 @@ def measuring(module: nn.Module) -> Iterator[None]:
 
 
 class Embedding:
-    """What methods see instead of pixels. Features depend on no state, so runs and protocols share them.
+    """Features of image sets by a frozen encoder. They depend on no state, so runs and protocols share them.
 
     Args:
         encoder: any encoder; its mode and gradients are left as they are.

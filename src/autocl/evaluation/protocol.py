@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from autocl.data.fixed import Demos
+from autocl.data.eval_streams import Demos
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream
 from autocl.errors import InputError

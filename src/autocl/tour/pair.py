@@ -6,7 +6,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from autocl.data.fixed import Stage, chain_stream
+from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream
@@ -60,10 +60,12 @@ def film_stream(learner: Learner) -> Stream:
     drawn = load("glyphs", "test", size=learner.config.height, classes=CHARACTERS)
     ways = learner.config.n_classes
     stages = [
-        Stage(name=f"task {at + 1}", train=drawn, test=None, classes=tuple(range(at * ways, (at + 1) * ways)))
+        TaskSpec(
+            name=f"task {at + 1}", train=drawn, test=None, classes=tuple(range(at * ways, (at + 1) * ways))
+        )
         for at in range(2)
     ]
-    return chain_stream(stages, shots=FILMED_SHOTS, run=0, scenario="domain")
+    return build_stream(stages, shots=FILMED_SHOTS, run=0, scenario="domain")
 
 
 def setting() -> str:

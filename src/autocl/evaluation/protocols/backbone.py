@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
-from autocl.data.fixed import five_datasets, mini_split_cifar100, split_stream
+from autocl.data.eval_streams import five_datasets, mini_split_cifar100, split_stream
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream
 from autocl.evaluation.on_backbone import STATISTICS

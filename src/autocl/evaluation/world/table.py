@@ -67,7 +67,7 @@ def markdown(rows: Sequence[Row], times: Times) -> str:
     lines = [HEADINGS, *(tuple(texts(row, times).values()) for row in rows)]
     bars = ["| " + " | ".join(line) + " |" for line in lines]
     bars.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 1))
-    return "\n".join(bars) + f"\n\n{LEGEND}\n"
+    return "\n".join(bars) + f"\n\n\\{LEGEND}\n"  # a star at the start would make a list
 
 
 def world_markdown(folder: Path, split: Split = "test") -> str:
@@ -87,7 +87,8 @@ def world_markdown(folder: Path, split: Split = "test") -> str:
         verdicts = [line for name in learners for line in said(verdict(rows, name, RIVAL_NAMES), times)]
         sets = ", ".join(dict.fromkeys(m.set for m in of_one))
         parts.append(
-            f"### Features of `{features}`\n\n{len(rows[0].cells)} cells of {sets}.\n\n"
+            f"### Features of `{features}`\n\n{len(rows[0].cells)} cells of {sets}; {rows[0].mean.runs} "
+            "draws of each.\n\n"
             f"{markdown(rows, times)}\n" + "".join(f"- {line}\n" for line in verdicts)
         )
     return "\n".join(parts)
