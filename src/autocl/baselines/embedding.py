@@ -149,7 +149,8 @@ class BackboneEmbedding(Embedding):
         return _floats(whole), torch.ones(len(images.images), dtype=torch.bool)
 
     def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
-        return _floats(compute_features(some_rows(images, rows.numpy()), self.backbone))
+        every = len(rows) == len(images.images)
+        return _floats(compute_features(images if every else some_rows(images, rows.numpy()), self.backbone))
 
 
 def _floats(known: FeatureSet) -> Tensor:

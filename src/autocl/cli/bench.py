@@ -125,7 +125,7 @@ def bench(
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
             chosen = entries
             if features or protocol.behind_backbone:
-                chosen = find_backbone_entries(backbone, learner, method, diet=diet, say=say)
+                chosen = find_backbone_entries(protocol, backbone, learner, method, diet=diet, say=say)
             results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
