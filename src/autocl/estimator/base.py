@@ -1,4 +1,4 @@
-"""What stands behind a ContinualClassifier's methods: its learner, its backbone, its input, its lock.
+"""Base of ContinualClassifier: how it finds its learner and backbone, reads its input, and locks.
 
 Shape legend: n = images, F = features.
 """

@@ -156,7 +156,7 @@ class ContinualClassifier(Savable):
         return Encoded(features=features, learner=learner, named=(self.learner, self.backbone), form=form)
 
     def novelty(self, X: Any) -> Floats:
-        """How unlike everything learned so far images are: [n], from 0 to 1.
+        """Novelty of images, [n] from 0 (like what was learned) to 1 (unlike all of it).
 
         A learner that notices novelty (`autocl.estimator.exact`) says so itself. For all others it is one
         minus the highest probability: doubt between the known classes, which is 0 with a single class, and
@@ -250,13 +250,13 @@ class ContinualClassifier(Savable):
 
     @property
     def state_(self) -> LearnerState:
-        """What the learner knows: a value of constant size."""
+        """State of the learner: a value of constant size."""
         members = self._known().members
         return members[0] if len(members) == 1 else LearnerState.cat(list(members))
 
     @property
     def report_(self) -> Report:
-        """What the classifier can say about its own stream."""
+        """Report on the stream so far."""
         return make_report(self._known(), self._learner)
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:

@@ -49,7 +49,7 @@ class NoticingNovelty(Protocol):
 
 
 Overflow = Literal["error", "ensemble"]
-"""What to do about a class too many: refuse it, or let a further state of the learner take it."""
+"""Policy for classes beyond the outputs: refuse them, or let a further state of the learner take them."""
 
 
 def ensure_outputs(

@@ -24,7 +24,7 @@ from autocl.weights import load_module
 FILE_NAME = "learner.safetensors"
 MAX_STATE = 2**29
 MAX_PIXELS = 2**24
-"""What a learner from a file may need at most: bytes for each stream, numbers for each image."""
+"""Limits for a learner from a file: bytes of state for each stream, numbers for each image."""
 
 
 class Learner(nn.Module):
@@ -43,7 +43,7 @@ class Learner(nn.Module):
     """
 
     config_type: ClassVar[type[InputConfig]]
-    """What a subclass is made of."""
+    """Configuration class that a subclass is built from."""
     kinds: ClassVar[dict[type[InputConfig], type["Learner"]]] = {}
     """All subclasses, by their configuration."""
     encoder: Encoder
@@ -76,7 +76,7 @@ class Learner(nn.Module):
         self.config: Any = config
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
-        """What the learner knows before the first demo, for a batch of streams.
+        """Return the state before the first demo, for a batch of streams.
 
         Args:
             batch: B.
@@ -107,7 +107,7 @@ class Learner(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the learner is."""
+        """Device of the parameters."""
         return next(chain(self.parameters(), self.buffers())).device
 
     def encode(self, x: Tensor) -> Tensor:
