@@ -28,7 +28,7 @@ from autocl import zoo
 from autocl.data import load
 from autocl.data.imageset import ImageSet
 from autocl.errors import StateError
-from autocl.evaluation.lines import put_lines, read_lines
+from autocl.evaluation.results import put_lines, read_lines
 from autocl.learner import Learner, LearnerState, ReadoutLearner
 from autocl.learner.config import ReadoutLearnerConfig
 from autocl.learner.find import find_learner
