@@ -28,9 +28,10 @@ from autocl import zoo
 from autocl.data import load
 from autocl.data.imageset import ImageSet
 from autocl.errors import StateError
-from autocl.evaluation.lines import put_lines, read_lines
+from autocl.evaluation.results import put_lines, read_lines
 from autocl.learner import Learner, LearnerState, ReadoutLearner
 from autocl.learner.config import ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 from autocl.readouts import ReadoutConfig
 
 LINES, PICTURE = Path("results/lifelong.jsonl"), Path("docs/lifelong.png")
@@ -107,13 +108,13 @@ def _encode(learner: Learner, images: ImageSet, rows: Tensor, angle: int) -> Ten
 def contestant(name: str, size: int) -> Learner:
     """A shipped learner by name, or a statistic on split-class's encoder."""
     if name in BASELINES:
-        base = zoo.load("split-class")
+        base = find_learner("split-class")
         config = ReadoutLearnerConfig(
             n_classes=10, channels=base.config.channels, height=size, width=size,
             readout=ReadoutConfig(kind=name), unit_features=True,
         )  # fmt: skip
         return ReadoutLearner(config, base.encoder).eval()
-    learner = zoo.load(name)
+    learner = find_learner(name)
     return learner.with_features(size * size) if learner.config.height == 1 else learner
 
 

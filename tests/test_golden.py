@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import pad
 
 from autocl import zoo
 from autocl.data import load
@@ -30,11 +31,12 @@ def logits_of(learner: Learner) -> torch.Tensor:
     labels = torch.arange(CLASSES).repeat_interleave(SHOTS) % learner.config.n_classes
     order = torch.randperm(len(demos), generator=torch.Generator().manual_seed(0))
     queries = (first[:, None] + SHOTS + torch.arange(QUERIES)).flatten()
-    channels = learner.config.channels
+    channels = 1 if learner.takes_vectors else learner.config.channels
     x, q = (glyphs.take(rows, channels=channels).double()[None] for rows in (demos[order], queries))
-    if learner.any_length:
-        x, q = (t.flatten(2)[..., None, None] for t in (x, q))
-        learner = learner.with_features(x.shape[2])
+    if learner.takes_vectors:
+        length = x[0, 0].numel() if learner.any_length else learner.encoder.n_features
+        x, q = (pad(t.flatten(2), (0, length - x[0, 0].numel()))[..., None, None] for t in (x, q))
+        learner = learner.with_features(length)
     learner = learner.double()
     with torch.no_grad():
         return learner.predict(q, learner.learn(x, labels[order][None], learner.initial_state()))[0]

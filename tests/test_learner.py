@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 from autocl import EncoderConfig, Learner, LearnerConfig, LearnerState
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
+from small_learners import GRAY
 
-SMALL = LearnerConfig(
-    n_classes=4,
-    channels=1,
-    height=16,
-    width=16,
-    encoder=EncoderConfig(width=4),
-    model_width=16,
-    heads=2,
-    label_scale=10.0,
-)
+SMALL = replace(GRAY, n_classes=4)
 VARIANTS = {
     "paper": SMALL,
     "pre-norm": replace(SMALL, norm="pre"),

@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.training_command import command_of
@@ -18,6 +19,13 @@ FOLDER = Path(zoo.__file__).parent
 BY_RECIPE = [n for n in zoo.names() if "recipe" in json.loads((FOLDER / f"{n}.json").read_text())]
 
 
+def still_there(settings: Any, other: Any) -> Any:
+    """The settings that the other has, too: an old record names options that have gone since."""
+    if not isinstance(settings, dict) or not isinstance(other, dict):
+        return settings
+    return {k: still_there(v, other[k]) for k, v in settings.items() if k in other}
+
+
 @pytest.mark.parametrize("name", BY_RECIPE)
 def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     recipe = json.loads((FOLDER / f"{name}.json").read_text())["recipe"]
@@ -26,7 +34,7 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     again = json.loads(json.dumps(to_dict(read_order(get_recipe(recipe["name"]), words[3:]).recipe)))
     assert command_of(again) == command_of(recipe)
     for part in ("objective", "optimiser", "validation", "learner"):
-        assert {k: again[part][k] for k in recipe[part]} == recipe[part]
+        assert still_there(again[part], recipe[part]) == still_there(recipe[part], again[part])
     for key in ("steps", "seed", "batch_size", "init_from", "prototype"):
         assert again[key] == recipe[key]
 

@@ -19,7 +19,7 @@ from autocl.matrix import TransferMatrix
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveConfig:
-    """Which cross-entropies are minimised, and how much each counts.
+    """Terms of the loss and their weights.
 
     The loss is the sum of the weighted terms divided by their number: the paper's 1/5 of five terms with the
     1-shot term at two tasks, 1/9 of nine at three, 1/15 of fifteen without it at five.
@@ -47,7 +47,7 @@ class ObjectiveConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamLosses:
-    """What a batch of streams taught: the loss, its terms, and the state behind the last task."""
+    """Loss of a batch of streams, its terms, and the state after the last task."""
 
     loss: Tensor
     losses: TransferMatrix
@@ -115,10 +115,10 @@ def acl_objective(
 
 
 class _Answer(NamedTuple):
-    """How the queries of one task were answered."""
+    """Answers to the queries of one task."""
 
     term: Tensor
-    """What is minimised."""
+    """The term that is minimised."""
     loss: Tensor
     accuracy: Tensor
 

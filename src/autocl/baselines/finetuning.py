@@ -100,7 +100,7 @@ class FineTuning(Method):
         return Schedule(self.epochs or usual.epochs, self.batch or usual.batch)
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, with the schedules that follow from it."""
+        """Settings, with the schedules that follow from them."""
         schedules = {s: list(self.schedule(s)) for s in get_args(Scenario)}
         return {**super().settings(), "epochs and batch": schedules}
 
@@ -136,14 +136,14 @@ class FineTuning(Method):
         return torch.cat(answers, dim=1)
 
     def cost(self) -> Cost:
-        """What a run has taken since `begin`."""
+        """Cost of a run since `begin`."""
         runs = self._runs
         tensors = sum(t.numel() * t.element_size() for t in self._state()) // runs
         images = sum(share.nbytes for share in self._stored())
         return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=tensors + images)
 
     def _material(self, share: TaskExamples) -> list[TaskExamples]:
-        """What to train on, given what the new task offers."""
+        """Examples to train on, given those of the new task."""
         return [share]
 
     def _before(self, examples: Examples) -> None:

@@ -55,7 +55,7 @@ class InContext(Method):
 
     @property
     def state(self) -> LearnerState:
-        """What the learner knows now, for all runs."""
+        """State of the learner, for all runs."""
         if self._state is None:
             raise InputError("the method has not begun: call begin() before learn() or predict()")
         return self._state
@@ -128,10 +128,10 @@ class OnEncoder(InContext):
 
     @abstractmethod
     def readout(self) -> ReadoutConfig:
-        """Which one."""
+        """Configuration of the read-out."""
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen; the encoder by its fingerprint, wherever it came from."""
+        """Settings; the encoder by its fingerprint, wherever it came from."""
         return {**super().settings(), "embedding": self.features.fingerprint()}
 
 

@@ -119,8 +119,9 @@ def best_penalty(h: Tensor, y: Tensor) -> float:
 
 def solve(gram: Tensor, cross: Tensor, penalty: float) -> Tensor:
     """(G + λI)⁻¹ C, with the least λ' = 10ⁿλ for which the matrix is positive definite in float32."""
-    while True:
+    for _ in range(40):
         L, failed = torch.linalg.cholesky_ex(gram + penalty * torch.eye(len(gram)))
         if not failed:
             return torch.cholesky_solve(cross, L)
         penalty *= 10
+    raise InputError("ranpac cannot solve for its weights: features are not finite, or far too large")

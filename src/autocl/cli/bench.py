@@ -16,13 +16,11 @@ from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
-from autocl.evaluation.entry import Entry, open_learner
-from autocl.evaluation.find import find_methods
-from autocl.evaluation.lines import put_lines
+from autocl.evaluation.entry import Entry, find_methods, open_learner
 from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import read_results
+from autocl.evaluation.results import put_lines, read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
 from autocl.evaluation.world.sets import Split
@@ -111,7 +109,7 @@ def bench(
     features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
     shipped = () if learner or method or features or table == "emergence" else zoo.names()
     learners = [open_learner(name) for name in learner] if not features else []
-    learners += [e for e in map(open_learner, shipped) if not e.learner.any_length]  # those see images
+    learners += [e for e in map(open_learner, shipped) if not e.learner.takes_vectors]  # those see images
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
     if not entries and not run and not features:
@@ -127,7 +125,7 @@ def bench(
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
             chosen = entries
             if features or protocol.behind_backbone:
-                chosen = find_backbone_entries(backbone, learner, method, diet=diet, say=say)
+                chosen = find_backbone_entries(protocol, backbone, learner, method, diet=diet, say=say)
             results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))

@@ -36,7 +36,7 @@ def zoo(name: Name = None, /) -> None:
         c = learner.config
         size = sum(p.numel() for p in learner.parameters())
         state = f"{learner.initial_state().nbytes / 1000:.0f} KB"
-        takes = "vectors" if learner.any_length else f"{c.height}×{c.width}×{c.channels}"
+        takes = "vectors" if learner.takes_vectors else f"{c.height}×{c.width}×{c.channels}"
         rows.append((each, "any" if learner.grows else str(c.n_classes), takes, f"{size:,}", state))
     headings = ("name", "outputs", "input", "parameters", "state")
     console = Console()

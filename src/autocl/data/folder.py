@@ -6,7 +6,7 @@ time, in its own size, for backbones.
 Shape legend: n = pictures, K = classes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from autocl.data.archives import Block, Raw, reading
-from autocl.data.cache import Arrays, SortedImages
+from autocl.data.cache import Arrays, SortedImages, decoded
 from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.loading import check_size
 from autocl.data.preprocess import resize
@@ -25,6 +25,9 @@ from autocl.pictures import decode
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
+WORTH_KEEPING = 1000
+"""Pictures in a folder from which on decoding takes seconds."""
+
 
 def from_folder(
     path: str | Path, *, size: int = 32, channels: int = 3, name: str | None = None, split: str = "all"
@@ -32,7 +35,8 @@ def from_folder(
     """Images in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …
 
     Classes and the files of a class are taken in alphabetical order; files that are no images by their
-    suffix are passed over. The statistics are those of the images.
+    suffix are passed over. The statistics are those of the images. Folders of a thousand pictures and more
+    are decoded once: the small pictures are kept in the cache until a file's name, size or date changes.
 
     Args:
         path: the folder of folders.
@@ -51,18 +55,9 @@ def from_folder(
         ...     from_folder(top).classes
         ('blue', 'red')
     """
-    top = Path(path).expanduser()
-    if not top.is_dir():
-        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
     check_size(size, channels)
-    files = {
-        folder.name: sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
-        for folder in sorted(top.iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-    }
-    files = {label: found for label, found in files.items() if found}
-    if not files:
-        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    top = Path(path).expanduser()
+    files = _class_files(top)
 
     def blocks() -> Iterator[Block]:
         for label, found in enumerate(files.values()):
@@ -71,8 +66,25 @@ def from_folder(
                     pixels = decode(file, channels=channels, at_least=size)
                 yield pixels[None], np.array([label], np.int64)
 
-    made = SortedImages(Raw(classes=tuple(files), blocks=blocks()), size=size, channels=channels).arrays()
+    def build() -> Raw:
+        return Raw(classes=tuple(files), blocks=blocks())
+
+    if sum(map(len, files.values())) < WORTH_KEEPING:
+        made = SortedImages(build(), size=size, channels=channels).arrays()
+    else:
+        key = {"name": "folder", "path": str(top.resolve()), "size": size, "channels": channels}
+        made, _ = decoded(key, build, size=size, channels=channels, edition=_listing(files))
     return _measured(made, name or top.resolve().name, split)
+
+
+def _listing(files: Mapping[str, Sequence[Path]]) -> str:
+    """A digest that changes when a picture is added, removed, renamed or written anew."""
+    digest = sha256()
+    for label, found in files.items():
+        for file in found:
+            about = file.stat()
+            digest.update(f"{label!r} {file.name!r} {about.st_size} {about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def from_arrays(
@@ -125,6 +137,18 @@ def from_arrays(
     return _measured(made, name, split)
 
 
+def _class_files(top: Path) -> dict[str, list[Path]]:
+    """The image files of each folder in `top` that holds any, both in alphabetical order."""
+    if not top.is_dir():
+        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
+    folders = (f for f in sorted(top.iterdir()) if f.is_dir() and not f.name.startswith("."))
+    found = {f.name: sorted(x for x in f.iterdir() if x.suffix.lower() in SUFFIXES) for f in folders}
+    found = {label: files for label, files in found.items() if files}
+    if not found:
+        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    return found
+
+
 def _as_images(x: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     """[n, H, W] or [n, H, W, 3], uint8."""
     if x.ndim not in (3, 4) or 0 in x.shape:
@@ -154,17 +178,13 @@ def _measured(made: Arrays, name: str, split: str) -> ImageSet:
     value = np.arange(256) / 255
     mean = (counts * value).sum(axis=1) / counts.sum(axis=1)
     std = np.sqrt((counts * (value - mean[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1))
-    return ImageSet(
+    return made.image_set(
         name=name,
         split=split,
-        images=made.images,
-        starts=made.starts,
-        classes=made.classes,
         mean=tuple(float(m) for m in mean),
         # A channel of one value has no deviation to divide by.
         std=tuple(float(s) if s > 0 else 1.0 for s in std),
         hash=content_hash(made.images, made.starts, made.classes),
-        order=made.order,
     )
 
 
@@ -205,17 +225,7 @@ def list_set(images: ImageSet) -> PictureList:
 def list_folder(path: str | Path, *, split: str = "all") -> PictureList:
     """The pictures in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …, in alphabetical order."""
     top = Path(path).expanduser()
-    if not top.is_dir():
-        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
-    found = [
-        (file, folder.name)
-        for folder in sorted(top.iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-        for file in sorted(folder.iterdir())
-        if file.suffix.lower() in SUFFIXES
-    ]
-    if not found:
-        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    found = [(file, label) for label, files in _class_files(top).items() for file in files]
     files, labels = zip(*found, strict=True)
     return list_files(files, labels, name=top.resolve().name, split=split)
 

@@ -1,4 +1,4 @@
-"""What stands behind a ContinualClassifier's methods: its learner, its backbone, its input, its lock.
+"""Base of ContinualClassifier: how it finds its learner and backbone, reads its input, and locks.
 
 Shape legend: n = images, F = features.
 """
@@ -107,7 +107,14 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _network(self) -> Backbone | None:
         """The backbone, found once."""
-        named = self.backbone or (PHOTOS[1] if self.learner == "photos" else None)
+        named = self.backbone
+        if self.learner == PHOTOS[0]:
+            if named not in (None, PHOTOS[1]):
+                raise InputError(
+                    f'"photos" was made for backbone {PHOTOS[1]!r}, not {named!r}: '
+                    'use ContinualClassifier("vectors", backbone=…)'
+                )
+            named = PHOTOS[1]
         if named is None:
             return None
         found: tuple[object, Backbone] | None = self.__dict__.get("_backbone")
@@ -117,7 +124,7 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _find(self) -> Learner:
         """The learner, on the device that was asked for; the caller's own module is not moved."""
-        learner = find_learner(PHOTOS[0] if self.learner == "photos" else self.learner)
+        learner = find_learner(self.learner)
         if self.device is None:
             return learner
         try:

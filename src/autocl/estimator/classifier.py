@@ -54,7 +54,8 @@ class ContinualClassifier(Savable):
         overflow: when there are more classes than the learner has outputs: "error", or "ensemble": further
             states of the same learner take further classes; `autocl.estimator.exact` says how they decide
             together.
-        prequential: predict every demo of a known class before learning it, for `report_`.
+        prequential: predict demos of known classes before learning them, for `report_`: the first, then
+            one in `test_every` of the learner.
         device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
         backbone: a frozen network that images pass first (`autocl.encoders.backbones`), for a learner of
             vectors. ContinualClassifier("photos") is ContinualClassifier("vectors", backbone="lite2").
@@ -155,7 +156,7 @@ class ContinualClassifier(Savable):
         return Encoded(features=features, learner=learner, named=(self.learner, self.backbone), form=form)
 
     def novelty(self, X: Any) -> Floats:
-        """How unlike everything learned so far images are: [n], from 0 to 1.
+        """Novelty of images, [n] from 0 (like what was learned) to 1 (unlike all of it).
 
         A learner that notices novelty (`autocl.estimator.exact`) says so itself. For all others it is one
         minus the highest probability: doubt between the known classes, which is 0 with a single class, and
@@ -249,13 +250,13 @@ class ContinualClassifier(Savable):
 
     @property
     def state_(self) -> LearnerState:
-        """What the learner knows: a value of constant size."""
+        """State of the learner: a value of constant size."""
         members = self._known().members
         return members[0] if len(members) == 1 else LearnerState.cat(list(members))
 
     @property
     def report_(self) -> Report:
-        """What the classifier can say about its own stream."""
+        """Report on the stream so far."""
         return make_report(self._known(), self._learner)
 
     def _learn(self, X: Any, y: Any, *, classes: Any, afresh: bool) -> None:

@@ -49,7 +49,7 @@ class NoticingNovelty(Protocol):
 
 
 Overflow = Literal["error", "ensemble"]
-"""What to do about a class too many: refuse it, or let a further state of the learner take it."""
+"""Policy for classes beyond the outputs: refuse them, or let a further state of the learner take them."""
 
 
 def ensure_outputs(
@@ -97,6 +97,8 @@ ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
 ASK_BLOCK = 16
 """Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
+TEST_FIRST = 16
+"""Demos of a stream that are all predicted before they are learned."""
 
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
@@ -122,7 +124,8 @@ def learn_exact(
         memory: must know all labels already.
         f: features.
         outputs: [n].
-        test: whether to predict each demo of a class that has demos before learning it.
+        test: whether to predict demos of classes that have demos before learning them: the first few, then
+            one in `learner.test_every`.
 
     Returns:
         The memory afterwards.
@@ -132,11 +135,11 @@ def learn_exact(
     """
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
-    tested, right = memory.n_tested, memory.n_correct
+    tested, right, seen = memory.n_tested, memory.n_correct, memory.seen
     with torch.inference_mode(), _solvable():
         for i, output in enumerate(outputs):
             demo = f[None, i : i + 1]
-            if test and counts[output]:
+            if test and counts[output] and (seen < TEST_FIRST or seen % learner.test_every == 0):
                 members = [new.get(m, old) for m, old in enumerate(memory.members)]
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
@@ -148,6 +151,7 @@ def learn_exact(
             except StateError as error:
                 raise _unusable(sum(counts) + 1, len(outputs)) from error
             counts[output] += 1
+            seen += 1
     if not all(state.finite for state in new.values()):
         raise _unusable(sum(counts), len(outputs))
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))

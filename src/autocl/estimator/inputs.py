@@ -1,4 +1,4 @@
-"""What people pass as X, made fit for a learner, and a helpful line about the rest.
+"""Checks of what users pass as X, with an error that names the remedy.
 
 Lists and vectors are checked for `autocl.estimator.preprocess`; pictures for a learner of vectors pass a
 frozen backbone; `Encoded` images have passed an encoder before.
@@ -96,8 +96,8 @@ def check_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64] | None:
     return weights
 
 
-PHOTOS = ("vectors", "lite2")
-"""What the learner "photos" stands for: learner and backbone. lite2 is the most accurate of the embedded ones
+PHOTOS = ("photos", "lite2")
+"""Learner and backbone that the name "photos" stands for. lite2 is the most accurate of the embedded ones
 (`benchmarks/backbones.py`)."""
 SIDE = 256
 """Pixels a side to which big pictures may be reduced while they are decoded."""
@@ -145,7 +145,7 @@ class Encoded:
     """[n, F]."""
     learner: Learner
     named: tuple[object, object]
-    """What the classifier that made them had as `learner` and `backbone`."""
+    """`learner` and `backbone` of the classifier that made them."""
     form: Form
 
     def __len__(self) -> int:

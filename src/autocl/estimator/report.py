@@ -1,4 +1,4 @@
-"""What a live learner knows about itself.
+"""Report of a classifier on its own stream: counts, accuracies, learning rates.
 
 Shape legend: P = probe sets, K = evaluations, F = features.
 """

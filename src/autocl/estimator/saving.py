@@ -146,7 +146,7 @@ def write_classifier(
 
 
 class KeptForm(TypedDict, total=False):
-    """What an estimator knows of the shape of its input; see `autocl.estimator.preprocess.Form`."""
+    """The shape of an estimator's input; see `autocl.estimator.preprocess.Form`."""
 
     vectors: int
     images: tuple[int, ...]
@@ -155,7 +155,7 @@ class KeptForm(TypedDict, total=False):
 
 
 class Options(TypedDict):
-    """What an estimator keeps beside its memory."""
+    """Options that are saved with what was learned."""
 
     form: KeptForm
     image_shape: tuple[int, ...] | Literal["pad"] | None
@@ -180,7 +180,7 @@ class _Kept(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What `read_classifier` found."""
+    """Content of a classifier's file."""
 
     memory: ClassifierState
     options: Options

@@ -21,7 +21,7 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierState:
-    """What is known after some demos."""
+    """State of a classifier after some demos."""
 
     members: tuple[LearnerState, ...]
     """One state of the learner; more of them when classes overflowed. Class i belongs to member i // N."""
@@ -36,7 +36,7 @@ class ClassifierState:
     last_demo: tuple[Tensor, int, int] | None = None
     """The latest demo: features [F], the member that learned it, and its output there."""
     evaluations: tuple[Row, ...] = ()
-    """What every call of `evaluate` measured."""
+    """Accuracies of every call of `evaluate`."""
     learned_at: Mapping[str, int] = field(default_factory=dict)
     """For each probe set the first evaluation at which all its labels were known."""
 

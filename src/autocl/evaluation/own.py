@@ -156,7 +156,7 @@ def _opened(
 ) -> tuple[Learner, ImageSet, Embedding]:
     """The learner, the images, and what it sees of them."""
     if backbone is None:
-        if learner.any_length:
+        if learner.takes_vectors:
             raise InputError(
                 "this learner takes vectors: let images pass a frozen network first, as --backbone lite2"
             )

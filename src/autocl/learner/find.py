@@ -1,4 +1,4 @@
-"""From what a person calls a learner to the learner: a name in the zoo, a path, or the thing itself."""
+"""Find a learner by its name in the zoo, by its path, or take the object itself."""
 
 import copy
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def learner_file(learner: str | Path) -> Iterator[Path]:
 
 
 def display_name(file: Path) -> str:
-    """What a learner from a file is called in tables: after the file, or its folder where that says more."""
+    """Name of a learner in tables: after its file, or its folder if the file has a default name."""
     return file.resolve().parent.name if file.name in DEFAULT_FILES else file.stem
 
 

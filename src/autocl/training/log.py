@@ -1,4 +1,4 @@
-"""What a run says while it runs: JSON lines, TensorBoard where installed, and progress for people."""
+"""The log of a run: JSON lines, TensorBoard where installed, and progress on the terminal."""
 
 import json
 import math

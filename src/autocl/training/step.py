@@ -28,10 +28,10 @@ class DivergedError(TrainingError):
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What one step of the optimiser measured; means over all ranks."""
+    """Measurements of one step of the optimiser; means over all ranks."""
 
     loss: float
-    """What was minimised, with the prototype loss."""
+    """The loss that was minimised, with the prototype loss."""
     gradient: float
     """Norm of the gradient before clipping."""
     rate: float

@@ -33,7 +33,7 @@ from autocl.training.step import DivergedError, StepResult, TrainingStep, train_
 
 BEST = "best.safetensors"
 MAY_CHANGE = re.compile(r"(stages\.\d+\.)?optimiser\.(lr|clip)")
-"""What a run may be resumed with another value of: the remedies against divergence."""
+"""Fields that may change when a run is resumed: the remedies against divergence."""
 
 
 def train(

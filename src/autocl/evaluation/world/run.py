@@ -98,7 +98,7 @@ def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
         one: what was asked for.
     """
     other = one.backbone or one.embedding
-    if not learner.any_length:
+    if not learner.takes_vectors:
         if other is not None:
             raise InputError(f"{name} has an encoder of its own: it takes no features of {other}")
         return learner_eyes(learner, name)
@@ -110,7 +110,7 @@ def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
             "learner's encoder"
         )
     giver = find_learner(one.embedding)
-    if giver.any_length:
+    if giver.takes_vectors:
         raise InputError(f"{one.embedding} has no encoder whose features {name} could take")
     return learner_eyes(giver, one.embedding)
 
@@ -133,7 +133,7 @@ def _world(
     n_features = next(iter(sets.values())).n_features
     players = []
     for name, learner in learners.items():
-        fitted = learner.with_features(n_features) if learner.any_length else learner
+        fitted = learner.with_features(n_features) if learner.takes_vectors else learner
         players.append(LearnerContestant(name, fitted))
         bodiless = without_body(fitted)
         if bodiless is not None:

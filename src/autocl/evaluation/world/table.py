@@ -10,7 +10,15 @@ from rich.table import Table
 from autocl.evaluation.world.measure import Measured, read_times, read_world
 from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
 from autocl.evaluation.world.sets import WORLDS, Split
-from autocl.evaluation.world.summary import GROUPS, WITHOUT_BODY, Row, Verdict, rows_of, verdict
+from autocl.evaluation.world.summary import (
+    GROUPS,
+    WITHOUT_BODY,
+    Row,
+    Verdict,
+    comparable,
+    rows_of,
+    verdict,
+)
 
 HEADINGS = ("", "mean", "rank", *GROUPS, "ECE", "novelty", "state", "stream")
 NARROW = ("", "mean", "1 shot", "5 shots", "15 shots", "ECE", "novelty")
@@ -80,7 +88,7 @@ def world_markdown(folder: Path, split: Split = "test") -> str:
         return "Nothing has been measured into `results/world.jsonl` yet.\n"
     parts = []
     for features, of_one in by_features.items():
-        rows, times = rows_of(of_one), read_times(folder, split, features)
+        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, split, features)
         entries = {row.entry for row in rows}
         bare = {WITHOUT_BODY.format(entry) for entry in entries}
         learners = [row.entry for row in rows if row.entry not in bare and row.entry not in RIVAL_NAMES]
