@@ -7,20 +7,27 @@ TORCH_CPU := https://download.pytorch.org/whl/cpu
 TORCH := .venv/.torch
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
+SLIM := .venv/.slim
 PLAY := .venv/.play
 
 .PHONY: demo play test test-all bench report fuzz lint docs clean
 
+define get_torch
+	@$(PIP) -q --no-deps --force-reinstall --retries 0 --timeout 15 --index-url $(TORCH_CPU) torch 2>/dev/null \
+	  || { echo "PyTorch's CPU builds are out of reach; taking the registry's build (3 GB with CUDA on Linux)."; \
+	       $(PIP) -q --no-deps --force-reinstall torch; }
+endef
+
 $(TORCH): constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "First use: about 0.4 GB are downloaded (half of it PyTorch, CPU build) into .venv, 1.3 GB on disk."
-	@$(PIP) -q --no-deps --retries 0 --timeout 15 --index-url $(TORCH_CPU) torch 2>/dev/null \
-	  || { echo "PyTorch's CPU builds are out of reach; taking the registry's build (3 GB with CUDA on Linux)."; \
-	       $(PIP) -q torch; }
+	@echo "First use: about 0.4 GB are downloaded (half of it PyTorch, CPU build) into .venv, 1 GB on disk."
+	$(get_torch)
 	@touch $@
 
+# A first look does without its packages' own tests and headers; whoever works on autocl gets them back.
 $(RUNTIME): $(TORCH) pyproject.toml
 	$(PIP) -q -e .
+	@test -e $(DEV) || { $(BIN)/python tools/slim.py && touch $(SLIM); }
 	@touch $@
 
 $(PLAY): $(TORCH) pyproject.toml
@@ -28,6 +35,8 @@ $(PLAY): $(TORCH) pyproject.toml
 	@touch $@ $(RUNTIME)
 
 $(DEV): $(TORCH) pyproject.toml
+	@test ! -e $(SLIM) || rm $(TORCH) $(SLIM)
+	@test -e $(TORCH) || $(MAKE) -s $(TORCH)
 	$(PIP) -q -e '.[dev]'
 	@touch $@ $(RUNTIME)
 

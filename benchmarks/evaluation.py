@@ -11,7 +11,7 @@ import tyro
 
 from autocl.baselines.incontext import InContext
 from autocl.data import load
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream import Stream
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig

@@ -3,7 +3,7 @@
 Half of the classes of a set are taught, 10 pictures each; then pictures of these and of the others are asked
 about. AUROC: the chance that a picture of an unseen class is called newer than one of a taught class; 50 % is
 a coin. Beside the classifier's own `novelty` stand one minus its highest probability, and the distance to
-the nearest class mean on the same features. These are test sets: nothing is chosen by this table.
+the nearest class mean on the same features. The default sets are for testing: nothing is chosen by them.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from autocl.data import load
 from autocl.data.imageset import ImageSet
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.encoded import Encoded
+from autocl.estimator.inputs import Encoded
 
 SETS = ("digits", "omniglot", "mnist", "fashion_mnist", "cifar10")
 TAUGHT, ASKED, MOST = 10, 10, 10
@@ -48,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("learner", nargs="*", default=["everyday"], help="names in the zoo, or files")
     parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--split", default="test")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -57,7 +58,7 @@ def main() -> None:
     for name in arguments.learner:
         encoder = ContinualClassifier(name, prequential=False, overflow="ensemble")
         for set_name in arguments.sets:
-            images = load(set_name, "test")
+            images = load(set_name, arguments.split)
             columns: dict[str, list[float]] = {}
             for run in range(arguments.runs):
                 x, y, queries, is_new = draw(images, run)

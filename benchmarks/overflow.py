@@ -6,17 +6,17 @@ the learner's own encoder stands beside, on the same images: it has no number of
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from autocl import Learner, zoo
+from autocl import Learner
 from autocl.data import load
 from autocl.data.imageset import ImageSet
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.exact import encode
 from autocl.estimator.preprocess import arrays_to_input
+from autocl.learner.find import find_learner
 
 SHOTS = 5
 
@@ -67,7 +67,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     name = arguments.learner
-    learner = zoo.load(name) if name in zoo.names() else Learner.from_pretrained(Path(name))
+    learner = find_learner(name)
     images, N = load("omniglot", "test", size=learner.config.height), learner.config.n_classes
     print(f"{name}: {N} outputs; {SHOTS} shots, {arguments.runs} runs, unseen Omniglot characters")
     runs = range(arguments.runs)

@@ -122,9 +122,9 @@ class NaiveStep:
 
         terms = []
         for i, task in enumerate(batch.tasks):
-            assert task.first is not None
-            assert task.first_labels is not None
-            _, tried = self.learner(pixels[task.first], task.first_labels, state)
+            assert task.one_shot is not None
+            assert task.one_shot_labels is not None
+            _, tried = self.learner(pixels[task.one_shot], task.one_shot_labels, state)
             terms.append(ask(task, tried))
             _, state = self.learner(pixels[task.demos], task.demo_labels, state)
             terms += [ask(earlier, state) for earlier in batch.tasks[: i + 1]]

@@ -1,13 +1,20 @@
-"""mkdocs: the results page is filled when the guide is built."""
+"""mkdocs: pages with results are filled when the guide is built."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tools.results_table import BEGIN, ROOT, filled, results_table
+from tools.results_table import BEGIN, ROOT, WORLD_BEGIN, WORLD_END, filled, results_table
+
+from autocl.evaluation.world.table import world_markdown
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    return filled(markdown, results_table(ROOT / "results")) if BEGIN in markdown else markdown
+    results = ROOT / "results"
+    if BEGIN in markdown:
+        markdown = filled(markdown, results_table(results))
+    if WORLD_BEGIN in markdown:
+        markdown = filled(markdown, world_markdown(results), WORLD_BEGIN, WORLD_END)
+    return markdown

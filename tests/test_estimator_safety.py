@@ -15,6 +15,7 @@ from autocl import Learner
 from autocl.errors import FileError, InputError, StateError
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.files import read_tensors, write_tensors
+from autocl.layers.srwm import SRWMLayer
 from autocl.learner.state import LearnerState
 from small_learners import GRAY, RIDGE, small
 
@@ -35,7 +36,7 @@ def test_threads_that_learn_at_once_lose_nothing():
         try:
             for i in range(20):
                 clf.partial_fit(images(1, seed=i), [label])
-                clf.checkpoint({str(label): (images(1), [label])})
+                clf.evaluate({str(label): (images(1), [label])})
         except Exception as error:
             failed.append(error)
 
@@ -91,6 +92,23 @@ class TestExplodingStates:
         with pytest.raises(StateError, match="the memory before them stands"):
             clf.partial_fit(images(2), [0, "new"])
         assert clf.snapshot() is before
+
+    def test_a_learner_that_diverges_says_so_and_keeps_what_it_knew(self):
+        clf = fitted()
+        learner = clf._learner
+        before, state = clf.snapshot(), clf.state_
+        x, y = images(40), [0, "new"] * 20
+        with torch.no_grad():
+            for layer in learner.layers:
+                if isinstance(layer, SRWMLayer):
+                    layer.out.weight *= 1e30  # the next layer's updates overflow
+        with pytest.raises(StateError, match=r"the memory before them stands.*docs/limits.md"):
+            clf.partial_fit(x, y)
+        assert clf.snapshot() is before
+        f = torch.full((1, 40, learner.encoder.n_features), 1e30)
+        with torch.no_grad(), pytest.raises(StateError, match="keep the state before them"):
+            learner.learn_features(f, torch.zeros(1, 40, dtype=torch.int64), state)
+        assert state.finite
 
     def test_equations_without_a_solution_are_an_error_of_ours(self, monkeypatch):
         clf = fitted()
@@ -220,7 +238,7 @@ class TestForgetting:
         clf.save(tmp_path / "c.safetensors")
         assert ContinualClassifier.load(tmp_path / "c.safetensors", clf.learner).classes_.tolist() == [0, 2]
         assert clf.partial_fit(images(1), ["new"]).snapshot().labels == (0, 2, "new")
-        assert clf.forget("new").snapshot().last is None
+        assert clf.forget("new").snapshot().last_demo is None
 
 
 class TestDevice:

@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 from autocl import EncoderConfig, Learner, LearnerConfig, LearnerState
 from autocl.errors import FileError, InputError
 from autocl.files import read_tensors, write_tensors
+from small_learners import GRAY
 
-SMALL = LearnerConfig(
-    n_classes=4,
-    channels=1,
-    height=16,
-    width=16,
-    encoder=EncoderConfig(width=4),
-    model_width=16,
-    heads=2,
-    label_scale=10.0,
-)
+SMALL = replace(GRAY, n_classes=4)
 VARIANTS = {
     "paper": SMALL,
     "pre-norm": replace(SMALL, norm="pre"),
@@ -239,8 +231,8 @@ def test_state_is_a_value(tmp_path):
     learner = make()
     x, y = demos(3, 4)
     state = learner.learn(x, y, learner.initial_state(3)).detach()
-    assert LearnerState.stack(list(state)) == state
-    assert state[1:2] == LearnerState.stack([list(state)[1]])
+    assert LearnerState.cat(list(state)) == state
+    assert state[1:2] == LearnerState.cat([list(state)[1]])
     assert state.to(torch.float32).tensors["0.W"].dtype == torch.float32
     assert state != learner.initial_state(3)
     with pytest.raises(TypeError):

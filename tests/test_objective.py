@@ -39,8 +39,8 @@ def streams(tasks: int, *, first: bool = True, sources: tuple[int, ...] = (), se
             source=sources[i] if sources else 0,
             demos=draw(4 + i, POOL), demo_labels=draw(4 + i, CLASSES),
             queries=draw(3 + i, POOL), query_labels=draw(3 + i, CLASSES),
-            first=draw(CLASSES, POOL) if first else None,
-            first_labels=draw(CLASSES, CLASSES) if first else None,
+            one_shot=draw(CLASSES, POOL) if first else None,
+            one_shot_labels=draw(CLASSES, CLASSES) if first else None,
         )
         for i in range(tasks)
     )  # fmt: skip
@@ -72,8 +72,8 @@ def slow_triangle(learner: Learner, f: Tensor, batch: Stream) -> tuple[Tensor, T
     for b in range(STREAMS):
         state = learner.initial_state(1)
         for i, task in enumerate(batch.tasks):
-            if task.first is not None:
-                tried = show(task.first[b], task.first_labels[b], state)
+            if task.one_shot is not None:
+                tried = show(task.one_shot[b], task.one_shot_labels[b], state)
                 first[i] = first[i] + torch.stack([a for a, _ in ask(task, b, tried)]).mean() / STREAMS
             state = show(task.demos[b], task.demo_labels[b], state)
             for j in range(i + 1):
@@ -91,7 +91,7 @@ def test_the_triangle_is_a_double_loop_over_single_queries(learner: Learner, tas
     lower = torch.ones(tasks, tasks).tril().bool()
     torch.testing.assert_close(fast.losses.values[lower], losses[lower].detach())
     torch.testing.assert_close(fast.accuracies.values[lower], accuracies[lower])
-    torch.testing.assert_close(fast.first, first.detach())
+    torch.testing.assert_close(fast.one_shot, first.detach())
     assert fast.losses.values[~lower].isnan().all()
     assert fast.accuracies.values[~lower].isnan().all()
 
@@ -145,7 +145,7 @@ def test_terms_and_weights_are_the_papers(
     batch = streams(tasks, first=first, sources=sources)
     out = acl_objective(learner, features(), batch, ObjectiveConfig(acl=acl, own_weights=own_weights))
     scale = tuple(own_weights[s] if own_weights else 1.0 for s in sources)
-    expected = spec(tasks, acl, first, out.losses.values, out.first, scale)
+    expected = spec(tasks, acl, first, out.losses.values, out.one_shot, scale)
     torch.testing.assert_close(out.loss.detach(), expected)
     assert out.sources == sources
 
@@ -200,7 +200,7 @@ def test_a_stream_in_two_parts_is_one_long_pass(learner: Learner) -> None:
     for name, tensor in long.state.tensors.items():
         torch.testing.assert_close(late.state.tensors[name], tensor, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(late.losses.values, long.losses.values[2:, 2:], equal_nan=True)
-    torch.testing.assert_close(late.first, long.first[2:])
+    torch.testing.assert_close(late.one_shot, long.one_shot[2:])
 
 
 def test_negative_weights_are_refused() -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from autocl import zoo
 from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
 from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 from autocl.passage import run_streams
 from autocl.readouts import ReadoutConfig
 from autocl.tour import contest, pair, streams
@@ -118,8 +118,8 @@ def test_used_as_a_program_would(learner_file, monkeypatch):
 
 def test_both_halves_of_the_pair_are_asked_the_same(monkeypatch):
     first, second = pair.PAIR.values()
-    learner = zoo.load(first)
-    monkeypatch.setattr(zoo, "load", lambda name: learner)
+    learner = find_learner(first)
+    monkeypatch.setattr(pair, "find_learner", lambda name: learner)
     one, other = pair.measure_pair()
     assert one.shares == other.shares
     assert (one.name, other.name) == (first, second)

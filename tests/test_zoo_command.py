@@ -15,6 +15,8 @@ from autocl.recipes import RECIPES, get_recipe
 FOLDER = Path(zoo.__file__).parent
 
 
+GONE = {"accumulate"}
+"""Options that recipes had when learners were made, and that no longer exist; all had their default."""
 BY_RECIPE = [n for n in zoo.names() if "recipe" in json.loads((FOLDER / f"{n}.json").read_text())]
 
 
@@ -26,7 +28,8 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     again = json.loads(json.dumps(to_dict(read_order(get_recipe(recipe["name"]), words[3:]).recipe)))
     assert command_of(again) == command_of(recipe)
     for part in ("objective", "optimiser", "validation", "learner"):
-        assert {k: again[part][k] for k in recipe[part]} == recipe[part]
+        said = {k: v for k, v in recipe[part].items() if k not in GONE}
+        assert {k: again[part][k] for k in said} == said
     for key in ("steps", "seed", "batch_size", "init_from", "prototype"):
         assert again[key] == recipe[key]
 

@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["test/", "train/"], help="folders in the repository")
     parser.add_argument("--per-class", type=int, default=40)
     parser.add_argument("--levels", type=int, default=1, help="folders that together name a class")
+    parser.add_argument(
+        "--spread", action="store_true", help="evenly spaced pictures: neighbours may be frames of a film"
+    )
     parser.add_argument("--pixels", type=int, default=256)
     args = parser.parse_args()
     with subprocess.Popen(
@@ -47,10 +50,11 @@ def main() -> None:
         assert git.stdin is not None
         assert git.stdout is not None
         for label, pictures in by_class(args.git, args.parts, args.levels).items():
+            step = max(1, len(pictures) // args.per_class) if args.spread else 1
             folder = args.out / label
             folder.mkdir(parents=True, exist_ok=True)
             left = args.per_class
-            for path, blob in pictures:
+            for path, blob in pictures[::step]:
                 if not left:
                     break
                 git.stdin.write(f"{blob}\n".encode())

@@ -81,7 +81,7 @@ def targets(work: Path) -> list[Target]:
     optimiser = torch.optim.Adam(learner.parameters())
     x = np.random.default_rng(0).integers(0, 256, (8, 16, 16), np.uint8)
     clf = ContinualClassifier(learner).partial_fit(x[:3], ["a", ("b", 1), 3], classes=["a", 3])
-    clf.checkpoint({"probe": (x[:3], ["a", ("b", 1), 3])})
+    clf.evaluate({"probe": (x[:3], ["a", ("b", 1), 3])})
     clf.partial_fit(x[3:6], ["a", 3, 3]).save(work / "classifier.safetensors")
     several = ContinualClassifier(learner, overflow="ensemble").fit(x, list(range(8)))
     several.save(work / "ensemble.safetensors")

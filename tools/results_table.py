@@ -19,6 +19,7 @@ from autocl.evaluation.statistics import Summary
 from autocl.evaluation.table import Line, lines
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+WORLD_BEGIN, WORLD_END = "<!-- world: begin -->", "<!-- world: end -->"
 MEANS = "nearest-mean (features of {})"
 ROOT = Path(__file__).parent.parent
 ACL, NO_ACL = "Omniglot + mini-ImageNet, ACL", "Omniglot + mini-ImageNet, no ACL"
@@ -133,11 +134,11 @@ def _cells(*summaries: Summary | Published | None) -> str:
     return " | ".join(cell(s) for s in summaries)
 
 
-def filled(text: str, table: str) -> str:
+def filled(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:
     """The text with the table between its marks."""
-    before, rest = text.split(BEGIN, 1)
-    _, after = rest.split(END, 1)
-    return f"{before}{BEGIN}\n{table}{END}{after}"
+    before, rest = text.split(begin, 1)
+    _, after = rest.split(end, 1)
+    return f"{before}{begin}\n{table}{end}{after}"
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ PURPOSE = {
     "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
     "split-class": "Streams of 2-way tasks in which every class has its own output, ten in all.",
     "everyday": "For daily use: streams of any shape, up to 20 classes, few or many demos of each.",
-    "quick": "Drawn glyphs, two tasks; small enough that the demo can train it live.",
+    "quick": "Drawn glyphs, two tasks; tiny, for `autocl tour`.",
+    "quick-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
     "prototypes": "Prototypical networks (Snell et al. 2017): nearest class mean, an encoder trained for it.",
     "gemcl": "GeMCL (Banayeeanzade et al. 2021): a Gaussian for each class under a meta-learned prior.",
     "gemcl-map": "GeMCL at the posterior's mode.",
@@ -53,7 +54,7 @@ CHECKS = {
     **dict.fromkeys(("two-task", "two-task-noacl"), "two-task"),
     **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
     "three-task": "diverse",
-    "quick": "two-task-ood",
+    **dict.fromkeys(("quick", "quick-noacl"), "two-task-ood"),
     "everyday": "split-mnist",
     **dict.fromkeys(
         ("split-domain", "split-domain-linear", "split-class", "split-class-linear"), "split-mnist"

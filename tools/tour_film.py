@@ -1,62 +1,47 @@
 """Film the playground's tour: `python -m tools.tour_film docs/play.webp`, and a picture of its end beside it.
 
-Needs autocl[dev] and Debian's Chromium. A frame is taken after every few examples, so that a busy machine
-makes the same film: it plays at the pace that the tour has on an idle one.
+Needs autocl[dev] and Debian's Chromium. Frames are shown for as long as their examples take on an idle
+machine, so that a busy one makes the same film.
 """
 
 import argparse
 import io
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+from tools.chromium import browser, playground
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-SIZE = {"width": 1200, "height": 1010}
+SIZE = {"width": 1200, "height": 1130}
 WIDTH = 760
 """Pixels across of the film."""
 EVERY = 4
-"""Examples between two frames."""
+"""Examples between two frames at least; a busy machine takes fewer frames, each shown for longer."""
 PACE = 135
 """Milliseconds an example, in the film."""
 END = 4000
-"""Milliseconds of the last frame."""
+"""Milliseconds of the two last frames."""
 LIMIT = 1_000_000
 """Bytes."""
 WAIT = 600_000
 SEVEN = [(85, 70), (250, 70), (150, 290)]
 
 
-@contextmanager
-def playground(learner: str) -> Iterator[str]:
-    """The address of a running `autocl play`."""
-    command = [sys.executable, "-m", "autocl", "play", "--learner", learner, "--port", "0", "--no-open"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        found = re.search(r"http://\S+", server.stdout.readline())
-        assert found, "the server did not start"
-        yield found[0]
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def frames(page: Page) -> Iterator[bytes]:
-    """Pictures of the page during the tour, then of a digit drawn and answered."""
+def frames(page: Page) -> Iterator[tuple[bytes, int]]:
+    """Pictures of the page in the tour, then of a digit drawn and answered; each with its milliseconds."""
     page.click("#tour")
-    for example in range(EVERY, 121, EVERY):
-        page.wait_for_selector(f"#moment[max='{example}']", timeout=WAIT)
+    shown, before = 0, page.screenshot()
+    while not page.evaluate("document.body.dataset.toured"):
+        learned = page.evaluate("Number(document.getElementById('moment').max)")
+        if learned < shown + EVERY:
+            page.wait_for_timeout(100)
+            continue
         page.evaluate("scrollTo(0, 0)")
-        yield page.screenshot()
-    page.wait_for_selector("body[data-toured='5']", timeout=WAIT)
-    yield page.screenshot()
+        yield before, (learned - shown) * PACE
+        shown, before = learned, page.screenshot()
+    yield before, EVERY * PACE
+    yield page.screenshot(), END
     box = page.locator("#pad").bounding_box()
     assert box is not None
     for i, (x, y) in enumerate(SEVEN):
@@ -65,8 +50,8 @@ def frames(page: Page) -> Iterator[bytes]:
             page.mouse.down()
     page.mouse.up()
     page.wait_for_selector(".bar", timeout=WAIT)
-    page.wait_for_timeout(2000)
-    yield page.screenshot()
+    page.wait_for_timeout(3000)
+    yield page.screenshot(), END
 
 
 def main() -> None:
@@ -75,19 +60,17 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the film, *.webp; the picture is *.png")
     parser.add_argument("--learner", default="everyday")
     arguments = parser.parse_args()
-    with playground(arguments.learner) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page(viewport=SIZE, color_scheme="light")
+    with playground("--learner", arguments.learner) as address, browser() as chromium:
+        page = chromium.new_page(viewport=SIZE, color_scheme="light")
         page.goto(address)
         page.wait_for_selector("body[data-ready=yes]", timeout=WAIT)
         taken = list(frames(page))
-        page.screenshot(path=arguments.out.with_suffix(".png"))
-        browser.close()
-    images = [Image.open(io.BytesIO(frame)).convert("RGB") for frame in taken]
+    images = [Image.open(io.BytesIO(frame)).convert("RGB") for frame, _ in taken]
+    images[-1].quantize(128).save(arguments.out.with_suffix(".png"), optimize=True)
     height = round(WIDTH * images[0].height / images[0].width)
     small = [image.resize((WIDTH, height), Image.Resampling.LANCZOS) for image in images]
-    times = [EVERY * PACE] * (len(small) - 2) + [1500, END]
-    for quality in (80, 65, 50, 35, 20):
+    times = [milliseconds for _, milliseconds in taken]
+    for quality in (60, 40, 20):
         small[0].save(
             arguments.out,
             save_all=True,
@@ -95,7 +78,7 @@ def main() -> None:
             duration=times,
             loop=0,
             quality=quality,
-            method=6,
+            method=4,
         )
         if arguments.out.stat().st_size < LIMIT:
             break

@@ -14,7 +14,7 @@ from tools.search import Trial, search
 
 from autocl.baselines.incontext import InContext
 from autocl.data import load
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.files import write_json

@@ -27,7 +27,7 @@ SEAL = "sha256"
 UNSEALED, SEALED = "autocl", "autocl 2"
 """Metadata: the format of 0.1 without that entry, and the one with it. No single bit makes one the other."""
 DRAFT = ".tmp"
-"""How names of files end that are still being written: .NAME.RANDOM.tmp."""
+"""Ending of files that are still being written: .NAME.RANDOM.tmp."""
 
 
 def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:

@@ -57,7 +57,7 @@ class TransferMatrix:
         return self.last.mean(-1)
 
     def learning_accuracy(self) -> Tensor:
-        """How well each task is learned at the time: the mean of the diagonal."""
+        """Mean accuracy of each task right after it was learned: the mean of the diagonal."""
         return self.diagonal.mean(-1)
 
     def backward_transfer(self) -> Tensor:
@@ -75,7 +75,7 @@ class TransferMatrix:
         return (best - self.last[..., :-1]).mean(-1)
 
     def forward_transfer(self, baseline: Tensor | float) -> Tensor:
-        """What earlier tasks give before any demo: entry (i - 1, i) minus the baseline of task i, i > 1.
+        """Forward transfer: entry (i - 1, i) minus the baseline of task i, i > 1.
 
         Args:
             baseline: accuracy without any demo, [..., M] or one number; chance is the usual choice.
@@ -100,7 +100,7 @@ class TransferMatrix:
 
     @staticmethod
     def from_lists(lists: Any) -> "TransferMatrix":
-        """What `to_lists` gave, in float64."""
+        """Inverse of `to_lists`, in float64."""
         return TransferMatrix(torch.tensor(_nan_for_none(lists), dtype=torch.float64))
 
 

@@ -106,5 +106,5 @@ class Registry(Generic[T]):
         return sorted(self._known)
 
     def get(self, name: str) -> T:
-        """What a name stands for; an `InputError` with the alternatives if nothing."""
+        """Look up a name; an `InputError` lists the alternatives if it is unknown."""
         return self._known[resolve(name, self.names(), self.what)]

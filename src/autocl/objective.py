@@ -19,7 +19,7 @@ from autocl.matrix import TransferMatrix
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveConfig:
-    """Which cross-entropies are minimised, and how much each counts.
+    """Terms of the loss and their weights.
 
     The loss is the sum of the weighted terms divided by their number: the paper's 1/5 of five terms with the
     1-shot term at two tasks, 1/9 of nine at three, 1/15 of fifteen without it at five.
@@ -46,15 +46,15 @@ class ObjectiveConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a batch of streams taught: the loss, its terms, and the state behind the last task."""
+class StreamLosses:
+    """Loss of a batch of streams, its terms, and the state after the last task."""
 
     loss: Tensor
     losses: TransferMatrix
     """Cross-entropies [M, M], means over the batch; NaN where nothing was asked."""
     accuracies: TransferMatrix
     """In [0, 1], same shape."""
-    first: Tensor
+    one_shot: Tensor
     """[M], cross-entropies of the 1-shot term; NaN where the batch has none."""
     state: LearnerState
     sources: tuple[int, ...]
@@ -69,7 +69,7 @@ def acl_objective(
     *,
     state: LearnerState | None = None,
     forward: bool = False,
-) -> Outcome:
+) -> StreamLosses:
     """Take a batch of streams through the learner.
 
     Args:
@@ -91,8 +91,8 @@ def acl_objective(
         if config.boundaries == "last" and i + 1 < M:
             state = learner.learn_features(features[task.demos], task.demo_labels, state)
             continue
-        if task.first is not None and task.first_labels is not None:
-            tried = learner.learn_features(features[task.first], task.first_labels, state)
+        if task.one_shot is not None and task.one_shot_labels is not None:
+            tried = learner.learn_features(features[task.one_shot], task.one_shot_labels, state)
             (answer,) = _ask(learner, features, [task], tried, config)
             first[i] = answer.loss
             terms.append(weight * answer.term)
@@ -104,21 +104,21 @@ def acl_objective(
                 terms.append(weight * answer.term)
             elif j < i and config.acl:
                 terms.append(answer.term)
-    return Outcome(
+    return StreamLosses(
         loss=torch.stack(terms).mean(),
         losses=TransferMatrix(losses),
         accuracies=TransferMatrix(accuracies),
-        first=first,
+        one_shot=first,
         state=state,
         sources=tuple(task.source for task in tasks),
     )
 
 
 class _Answer(NamedTuple):
-    """How the queries of one task were answered."""
+    """Answers to the queries of one task."""
 
     term: Tensor
-    """What is minimised."""
+    """The term that is minimised."""
     loss: Tensor
     accuracy: Tensor
 

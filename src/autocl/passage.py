@@ -20,7 +20,7 @@ from autocl.matrix import TransferMatrix
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Moment:
-    """Where a passage stands: before the first demo, within a task, or at a boundary."""
+    """A moment of a passage: before the first demo, within a task, or at a boundary."""
 
     task: int
     """Position of the task that was shown last, from 0; -1 before the first demo."""
@@ -96,7 +96,7 @@ def accuracy(method: Method, task: Task) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Passed:
-    """What B streams made of a method, and what they cost."""
+    """Accuracies and cost of a method over B streams."""
 
     matrix: TransferMatrix
     """Accuracies in [0, 1], [B, M, M]; NaN above the diagonal unless asked for."""

@@ -26,7 +26,7 @@ _TURNS = {
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }  # fmt: skip
-"""What undoes each EXIF orientation."""
+"""Transposition that undoes each EXIF orientation."""
 
 
 def decode(

@@ -1,4 +1,4 @@
-"""How torch's threads wait and how many there are. Decided before torch is imported, or not at all.
+"""Number of torch's threads and their way of waiting, set before torch is imported.
 
 OpenMP's threads spin while they wait for work. On a machine that does anything else they spin against the
 other load: a training step took nine times as long (`docs/use.md`). Sleeping costs microseconds.

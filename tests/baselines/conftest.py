@@ -6,7 +6,7 @@ import pytest
 import torch
 from dot_images import dots
 
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 

@@ -11,7 +11,7 @@ from tools.tune_oml import tuned
 from autocl.baselines import get_method, method_names, needs_of
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.encoders import EncoderConfig, Identity
 from autocl.errors import InputError
 from autocl.learner import Learner, LearnerConfig, ReadoutLearnerConfig

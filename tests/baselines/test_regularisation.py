@@ -5,7 +5,7 @@ import torch
 from textbook_mlp import example_gradients, reference_logits
 
 from autocl.baselines import StreamInfo, get_method
-from autocl.baselines.base import gather, share_of
+from autocl.baselines.base import examples_of, gather
 from autocl.baselines.regularisation import SI, QuadraticPenalty
 from autocl.data.stream import side_by_side
 from autocl.errors import InputError
@@ -19,7 +19,7 @@ def after_first_task(name, streams, scenario="class", **options):
     stream = side_by_side(streams)
     method.begin(StreamInfo.of(stream, seeds=range(len(streams))))
     method.learn(stream.tasks[0])
-    return method, gather([share_of(stream.tasks[0], "full")])
+    return method, gather([examples_of(stream.tasks[0], "full")])
 
 
 @pytest.mark.parametrize("scenario", ["domain", "class"])

@@ -54,7 +54,7 @@ def test_no_place_of_a_demo_predicts_the_query(name: str) -> None:
         for number, task in enumerate(sampler.batch(step).tasks):
             key = (number, task.demo_labels.shape[1], "demos")
             places.setdefault(key, []).append(excess(task.demo_labels, task.query_labels))
-            if task.first_labels is not None:
-                key = (number, task.first_labels.shape[1], "1-shot")
-                places.setdefault(key, []).append(excess(task.first_labels, task.query_labels))
+            if task.one_shot_labels is not None:
+                key = (number, task.one_shot_labels.shape[1], "1-shot")
+                places.setdefault(key, []).append(excess(task.one_shot_labels, task.query_labels))
     assert {key: z for key, found in places.items() if (z := worst_place(found)) > LIMIT} == {}

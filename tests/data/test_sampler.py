@@ -76,9 +76,9 @@ def test_streams__any_shape__show_and_ask_different_images_of_the_right_classes(
             assert task.queries.shape == (3, config.queries)
             parts = [(task.demos, task.demo_labels), (task.queries, task.query_labels)]
             if config.first_shot:
-                assert task.first is not None
-                assert task.first_labels is not None
-                parts.append((task.first, task.first_labels))
+                assert task.one_shot is not None
+                assert task.one_shot_labels is not None
+                parts.append((task.one_shot, task.one_shot_labels))
             in_task: dict[int, int] = {}
             for images, labels in parts:
                 used += images[b].tolist()

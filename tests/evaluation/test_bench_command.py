@@ -13,11 +13,9 @@ from autocl.baselines.base import method_names
 from autocl.cli.main import run_command
 from autocl.errors import InputError
 from autocl.evaluation import entry
-from autocl.evaluation.entry import learner_entry, open_learner
-from autocl.evaluation.find import find_methods
-from autocl.evaluation.lines import read_lines
+from autocl.evaluation.entry import find_methods, learner_entry, open_learner
 from autocl.evaluation.protocol import SetRef
-from autocl.evaluation.results import ResultLine
+from autocl.evaluation.results import ResultLine, read_lines
 from autocl.figures.report import write_report
 
 bench_main = partial(run_command, "bench")

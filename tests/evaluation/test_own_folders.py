@@ -9,7 +9,6 @@ import torch
 from known_methods import small_learner
 from PIL import Image
 
-from autocl import zoo
 from autocl.cli.main import run_command
 from autocl.data.folder import from_folder
 from autocl.encoders import EncoderConfig
@@ -17,6 +16,7 @@ from autocl.encoders.backbones import callable_backbone
 from autocl.errors import InputError
 from autocl.evaluation.own import evaluate_folder, parse_tasks
 from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 
 FLAT = EncoderConfig(kind="identity")
 
@@ -72,9 +72,9 @@ def _levels(images: list[Image.Image]) -> np.ndarray:
 
 def test_a_learner_of_vectors_needs_a_backbone(folder: Path) -> None:
     with pytest.raises(InputError, match="--backbone"):
-        evaluate_folder(zoo.load("vectors"), folder)
+        evaluate_folder(find_learner("vectors"), folder)
     backbone = callable_backbone(_levels, name="levels", image_size=8)
-    result = evaluate_folder(zoo.load("vectors"), folder, backbone=backbone, shots=3, runs=1)
+    result = evaluate_folder(find_learner("vectors"), folder, backbone=backbone, shots=3, runs=1)
     assert float(result.known["class means"].now.mean()) > 0.9, "the levels of gray are far apart"
 
 

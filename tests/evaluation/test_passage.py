@@ -9,7 +9,7 @@ from known_methods import AlwaysZero, Known, OnlyLast, coded_set, small_learner
 
 from autocl.baselines.base import StreamInfo
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import split_omniglot, split_stream
+from autocl.data.eval_streams import split_omniglot, split_stream
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import StreamConfig

@@ -10,11 +10,10 @@ from known_methods import Known, OnlyLast, known_entry
 
 from autocl.errors import FileError, InputError
 from autocl.evaluation.bench import run
-from autocl.evaluation.lines import put_lines, read_lines
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance, Published
-from autocl.evaluation.results import ResultLine, read_results, save_result
+from autocl.evaluation.results import ResultLine, put_lines, read_lines, read_results, save_result
 from autocl.evaluation.statistics import Summary, compare, summarise
 from autocl.evaluation.table import lines, markdown, rich_table
 
@@ -77,7 +76,7 @@ def test_a_killed_bench_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -> None:
     class Explained(Known):
-        def differs(self) -> str:
+        def deviation_note(self) -> str:
             return "it is tested"
 
     run(SPLIT, known_entry(Known()), QUICK, tmp_path)
@@ -195,7 +194,7 @@ def test_tables_show_ours_the_papers_the_difference_and_the_status(tmp_path: Pat
     text = markdown(made, title=SPLIT.title)
     # The coded test set is smaller than MNIST's, and the table must say so.
     assert "| best | domain 5-task | 100.0 ± 0.0 | 63.8 ± 3.8 | +36.2 | not comparable [1] |" in text
-    assert "- [1] not comparable because only 1,920" in text
+    assert "- [1] not comparable because only 3,200" in text
     assert "- Beside the paper's row “GeMCL”: best." in text
     assert rich_table(made, title="x").row_count == 4
 

@@ -9,7 +9,7 @@ import torch
 from known_methods import coded_set, small_learner
 
 from autocl.baselines.incontext import InContext
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.errors import FileError, InputError
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.trace import trace

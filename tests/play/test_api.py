@@ -220,6 +220,7 @@ def test_states_that_grow_too_large_are_refused(learner):
         (("POST", "{s}/learn?label=", {"content": png(0), "headers": IMAGE}), 422),
         (("POST", "{s}/learn?label=a%00b", {"content": png(0), "headers": IMAGE}), 422),
         (("POST", "{s}/learn?label=" + "x" * 101, {"content": png(0), "headers": IMAGE}), 422),
+        (("POST", "{s}/predict", {"json": {"images": [base64_of(png(0))], "top": 0}}), 422),
         (("POST", "{s}/back", {"json": {"moment": "1"}}), 400),
         (("POST", "{s}/back", {"json": {"moment": -1}}), 409),
         (("POST", "{s}/forget", {"json": {"label": "x"}}), 404),

@@ -6,15 +6,18 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-from chromium import browser, need_chromium, playground
 from PIL import Image
 
 from autocl import ContinualClassifier
 
-need_chromium()
+pytest.importorskip("playwright", reason="driving a browser needs playwright")
 
-from playwright.sync_api import Browser, Page, expect  # noqa: E402
+from playwright.sync_api import Browser, Page, expect
+from tools.chromium import CHROMIUM, browser, playground
 
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}: apt install chromium"
+)
 SLOW = 120_000
 """Milliseconds to wait on a machine that does other things as well."""
 SHAPES = {
@@ -119,6 +122,16 @@ def test_by_keyboard_alone(page):
         page.keyboard.press(key)
     page.keyboard.press("1")
     expect(page.locator(".thumb")).to_have_count(2)
+    page.get_by_label("Teach the picture shown as corner").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_contain_text("Draw something")  # the board is empty again
+    page.focus("#pad")
+    for key in ["Space", *["ArrowDown"] * 8, "Space"]:
+        page.keyboard.press(key)
+    page.get_by_label("Teach the picture shown as corner").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".thumb")).to_have_count(3)
+    expect(page.get_by_label("Teach the picture shown as corner")).to_be_focused()
     page.focus("#tab-draw")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#panel-file")).to_be_visible()
@@ -148,7 +161,7 @@ def test_undo_delete_rename_clear_forget_and_the_timeline(page):
     assert counts(page) == ["1 example"] * 3
     page.locator(".card input").first.fill("stroke")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Class stroke")).to_be_visible()
+    expect(page.get_by_role("article", name="Class stroke")).to_be_visible()
     page.get_by_label("Clear the examples of corner").click()
     expect(page.locator(".thumb")).to_have_count(2)
     assert sorted(counts(page)) == ["0 examples", "1 example", "1 example"]
@@ -230,10 +243,11 @@ def test_a_reloaded_page_finds_its_session_again(page):
     expect(page.locator(".thumb")).to_have_count(0)
 
 
+@pytest.mark.slow  # twenty seconds on an idle machine
 def test_the_tour_shows_who_remembers(page):
     started = time.perf_counter()
     page.click("#tour")
-    page.wait_for_selector("body[data-toured='5']")
+    page.wait_for_selector("body[data-toured='5']", timeout=5 * SLOW)
     print(f"\nthe tour took {time.perf_counter() - started:.0f} s")
     caption = page.inner_text("#chart-text")
     print(caption)
@@ -248,7 +262,7 @@ def test_the_tour_shows_who_remembers(page):
 
 
 @pytest.mark.parametrize("width", [375, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_it_fits_and_everything_has_a_name(page, width, scheme, tmp_path):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})

@@ -111,6 +111,22 @@ def test_stored_sessions_survive_a_restart_bit_for_bit(learner, tmp_path):
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
+def test_what_cannot_be_written_was_not_learned(learner, tmp_path, monkeypatch):
+    with TestClient(make_app(learner, store=tmp_path), base_url="http://localhost") as client:
+        session = f"/sessions/{client.post('/sessions').json()['session']}"
+        client.post(f"{session}/learn", json=lesson(("a", 0)))
+
+        def full(*_, **__):
+            raise FileError("could not write: no space left")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("autocl.play.session.ContinualClassifier.save", full)
+            refused = client.post(f"{session}/learn", json=lesson(("b", 1)))
+        assert refused.status_code == 507
+        assert "nothing was changed" in refused.json()["error"]
+        assert [c["label"] for c in client.get(session).json()["classes"]] == ["a"]
+
+
 def test_a_damaged_file_in_the_folder_is_an_answer_not_a_crash(learner, tmp_path):
     with TestClient(make_app(learner, store=tmp_path), base_url="http://localhost") as client:
         session = f"/sessions/{client.post('/sessions').json()['session']}"

@@ -2,14 +2,26 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from autocl.errors import InputError
 from autocl.readouts import universal
 from autocl.readouts.base import State
-from autocl.readouts.experts import NEVER, Expert
+from autocl.readouts.combiner import BOUND
+from autocl.readouts.experts import (
+    KERNELS,
+    NAMES,
+    NEVER,
+    SHRINKAGE,
+    Panel,
+    all_experts,
+    inner_product,
+    joined,
+    kernels,
+    ridge,
+)
 from autocl.readouts.memory import FREE, Memory
-from autocl.readouts.universal import UniversalReadout, examine, key, moments_of
+from autocl.readouts.universal import LARGEST, UniversalReadout, examine, moments_of
 
 
 def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor]:
@@ -26,9 +38,11 @@ def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> 
 def readout() -> UniversalReadout:
     torch.manual_seed(0)
     made = UniversalReadout()
-    with torch.no_grad():  # a gate that distinguishes, as a trained one does
-        for weight in made.gate.parameters():
+    with torch.no_grad():  # a combiner that distinguishes, as a trained one does
+        for weight in made.combiner.gate.parameters():
             weight.add_(0.3 * torch.randn_like(weight))
+        for weight in made.combiner.reader.parameters():
+            weight.add_(0.05 * torch.randn_like(weight))
     return made
 
 
@@ -41,25 +55,44 @@ def test_left_out_is_what_leaving_out_gives(readout: UniversalReadout, length: i
     f, y = stream(14, length, 3)
     f = f.double()
     whole = moments_of(learned(readout, f, y, 3))
-    experts = readout.experts(whole)
+    experts = joined([kernels(whole), ridge(whole, None)])
     for i in range(14):
         rest = [j for j in range(14) if j != i]
         # Centre and unit of length are those of the whole stream, as the experts' keys are.
         without = moments_of(learned(readout, f[:, rest], y[:, rest], 3))
-        without = without._replace(mean=whole.mean, spread=whole.spread)
-        for e, expert in enumerate(readout.experts(without)[:5]):  # kernels and ridge
-            torch.testing.assert_close(
-                experts[e].left_out[:, i], expert.read(key(f[:, i : i + 1]))[:, 0], rtol=1e-9, atol=1e-9
-            )
+        without = without._replace(mean=whole.mean, spread=whole.spread, size=whole.size)
+        others = joined([kernels(without), ridge(without, None)])
+        said = others.read(readout.key(f[:, i : i + 1]))[:, :, 0]
+        torch.testing.assert_close(experts.left_out[:, :, i], said, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [4, 12])
+def test_inner_products_of_few_rows_are_those_of_the_whole_matrix(rows: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    B, u, v = (torch.randn(2, n, 9, generator=generator).double() for n in (rows, 5, 6))
+    level = torch.tensor([0.3, 2.0]).double()[:, None, None]
+    inner = inner_product(B, level, None)
+    A = torch.linalg.inv(level * torch.eye(9) + B.mT @ B)
+    torch.testing.assert_close(inner.product(u, v), u @ A @ v.mT)
+    torch.testing.assert_close(inner.square(u), (u @ A @ u.mT).diagonal(dim1=1, dim2=2))
+    zero = inner_product(B, level, torch.zeros(2, 9, 9).double())
+    torch.testing.assert_close(inner.product(u, v), zero.product(u, v))
+
+
+def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
+    f, y = stream(20, 40, 3)
+    experts = all_experts(moments_of(learned(readout, f, y, 3)))
+    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + 4
+    assert experts.read(f[:, :7].double()).shape == (1, len(NAMES), 7, 3)
 
 
 def test_discriminant_and_cosine_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
     f, y = stream(12, 40, 3)
     whole = moments_of(learned(readout, f.double(), y, 3))
-    *_, discriminant, cosine = readout.experts(whole)
+    left_out = all_experts(whole).left_out[0, -2:]
     x = whole.memory.prototype[0, :12]
     apart = x - whole.centre[0, y[0]]
-    shrinkage = readout.log_shrinkage.double().exp() * whole.spread[0, 0, 0] / 40
+    shrinkage = SHRINKAGE * whole.spread[0, 0, 0] / 40
     metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
     round_x = torch.nn.functional.normalize(x - whole.mean[0], dim=-1)
     raw, cos = torch.zeros(12, 3).double(), torch.zeros(12, 3).double()
@@ -69,15 +102,15 @@ def test_discriminant_and_cosine_leave_a_demo_out_of_its_own_mean(readout: Unive
             centre = x[members].mean(0)
             raw[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
             cos[i, c] = round_x[i] @ torch.nn.functional.normalize(round_x[members].mean(0), dim=-1)
-    for expert, scores in ((discriminant, raw), (cosine, cos)):
+    for said, scores in zip(left_out, (raw, cos), strict=True):
         scale = (scores.var(correction=0) + 0.01 * scores.mean() ** 2).rsqrt()
-        torch.testing.assert_close(expert.left_out[0, :12], scores * scale, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(said[:12], scores * scale, rtol=1e-6, atol=1e-8)
 
 
 def test_scores_of_two_demos_stay_in_bounds(readout: UniversalReadout) -> None:
     f, y = torch.randn(1, 2, 64), torch.tensor([[0, 1]])
-    experts = readout.experts(moments_of(learned(readout, f, y, 2)))
-    assert max(float(expert.read(key(f).double()).abs().max()) for expert in experts) < 100
+    experts = all_experts(moments_of(learned(readout, f, y, 2)))
+    assert float(experts.read(readout.key(f).double()).abs().max()) < 100
 
 
 @pytest.mark.parametrize("places", [9, 20])
@@ -135,7 +168,7 @@ def test_streams_of_a_batch_do_not_know_each_other(readout: UniversalReadout) ->
         torch.testing.assert_close(together[b : b + 1], alone, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("length", [1, 2, 31, 32, 600])
+@pytest.mark.parametrize("length", [1, 2, 31, 32, LARGEST + 100])
 def test_any_length_of_features_and_any_scale(readout: UniversalReadout, length: int) -> None:
     f, y = stream(24, length, 2)
     for scale in (1e-6, 1.0, 1e6):
@@ -186,24 +219,50 @@ def test_merged_states_hold_the_classes_of_both(readout: UniversalReadout) -> No
 def test_the_examination_gives_chance_to_an_expert_that_guesses(readout: UniversalReadout) -> None:
     f, y = stream(200, 40, 4)
     moments = moments_of(learned(readout, f, y, 4))
-    guess = Expert(
-        lambda x: x, torch.randn(moments.target.shape, generator=torch.Generator().manual_seed(1)).double()
-    )
-    loss, accuracy, examined = examine([readout.experts(moments)[1], guess], moments)
-    assert accuracy[0, 0] > 0.95
-    assert 0.15 < accuracy[0, 1] < 0.35
-    assert loss[0, 1].min() > loss[0, 0].min() + 0.5
-    assert examined == 1
+    said = torch.randn(moments.target[:, None].shape, generator=torch.Generator().manual_seed(1))
+    guess = Panel(lambda x: x, said.double())
+    exam = examine(joined([ridge(moments, None), guess]), moments)
+    assert exam.accuracy[0, 0] > 0.95
+    assert 0.15 < exam.accuracy[0, 1] < 0.35
+    assert exam.loss[0, 1].min() > exam.loss[0, 0].min() + 0.5
+    torch.testing.assert_close(exam.weight.sum(1), torch.ones(1).double())
 
 
 def test_a_class_with_one_demo_cannot_be_examined(readout: UniversalReadout) -> None:
     f, y = torch.randn(1, 3, 40), torch.arange(3)[None]
     moments = moments_of(learned(readout, f, y, 3))
-    loss, accuracy, examined = examine(readout.experts(moments), moments)
-    assert examined == 0
-    torch.testing.assert_close(accuracy, torch.full_like(accuracy, 1 / 3))
-    torch.testing.assert_close(loss, torch.full_like(loss, 3).log())
-    assert (readout.experts(moments)[-1].left_out[0].diagonal() == NEVER).all()
+    exam = examine(all_experts(moments), moments)
+    assert (exam.weight == 0).all()
+    torch.testing.assert_close(exam.accuracy, torch.full_like(exam.accuracy, 1 / 3))
+    torch.testing.assert_close(exam.loss, torch.full_like(exam.loss, 3).log())
+    assert (exam.left_out[0, -1].diagonal() == NEVER).all()
+
+
+def test_a_reader_that_answers_at_random_is_bounded_and_costs_less_than_half_a_point() -> None:
+    torch.manual_seed(0)
+    readout, costs = UniversalReadout(), []
+    for seed in range(24):
+        f, y = stream(150, 24, 10, seed)
+        f = f + 1.5 * torch.randn(f.shape, generator=torch.Generator().manual_seed(seed))
+        state = learned(readout, f[:, :100], y[:, :100], 10)
+        nn.init.zeros_(readout.combiner.reader.out.weight)
+        before = readout.read(f[:, 100:], state)
+        nn.init.normal_(readout.combiner.reader.out.weight, std=3.0)
+        after = readout.read(f[:, 100:], state)
+        assert (after.log_softmax(-1) - before.log_softmax(-1)).abs().max() <= 2 * BOUND
+        right = [(logits.argmax(-1) == y[:, 100:]).float().mean() for logits in (before, after)]
+        costs.append(float(right[0] - right[1]))
+    assert sum(costs) / len(costs) < 0.005
+
+
+def test_a_map_takes_features_of_one_length_to_fewer_dimensions() -> None:
+    readout = UniversalReadout(1280, 16)
+    f, y = stream(20, 1280, 3)
+    state = learned(readout, f, y, 3)
+    assert state["prototype"].shape[-1] == 16
+    assert not readout.any_length
+    with pytest.raises(InputError, match="known length"):
+        UniversalReadout(0, 16)
 
 
 def test_what_is_kept_for_queries_is_of_this_state_and_these_weights(readout: UniversalReadout) -> None:
@@ -215,5 +274,5 @@ def test_what_is_kept_for_queries_is_of_this_state_and_these_weights(readout: Un
         other = readout.read(f[:, :5], b)
         assert not torch.equal(first, other)
         assert torch.equal(readout.read(f[:, :5], a), first)
-        readout.log_penalty.add_(3.0)
+        readout.combiner.gate.out.bias.add_(1.0)
         assert not torch.equal(readout.read(f[:, :5], a), first)

@@ -12,11 +12,11 @@ import pytest
 import torch
 from tiny import LEARNER, assert_same_run, lines, tiny, without_dropout
 
-from autocl import zoo
 from autocl.data.stream_config import RandomStreamConfig
 from autocl.errors import FileError, InputError, TrainingError
 from autocl.files import read_tensors, write_tensors
 from autocl.learner import Learner
+from autocl.learner.find import find_learner
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.training import checkpoint, parallel, trainer
 from autocl.training import step as step_module
@@ -295,7 +295,7 @@ def test_finetuning_with_another_number_of_classes_keeps_what_is_common(tmp_path
 
 
 def test_finetuning_starts_from_a_shipped_learner_by_name(tmp_path: Path) -> None:
-    shipped = zoo.load("quick")
+    shipped = find_learner("quick")
     recipe = tiny(learner=replace(shipped.config, n_classes=7), init_from="quick")
     new = prepare(recipe, tmp_path, ALONE).learner
     assert torch.equal(new.layers[0].W, shipped.layers[0].W)

@@ -20,14 +20,14 @@ from autocl.errors import InputError
 from autocl.names import Registry
 
 Framing = Literal["resized", "padded"]
-"""How images of another size become 32×32: like a learner's, or in a frame of background (Hsu et al.)."""
+"""Way from images of other sizes to 32×32: resized like a learner's, or framed (Hsu et al.)."""
 Diet = Literal["full", "demos"]
-"""What a method is fed of each task: all its training images, or the few demos an in-context learner sees."""
+"""Training data of each task: all its images (full), or the few demos that an in-context learner sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamInfo:
-    """What a method is told before the first task. It learns nothing else ahead of time."""
+    """Facts that a method is told before the first task, and nothing else."""
 
     scenario: Scenario
     n_outputs: int
@@ -63,7 +63,7 @@ class StreamInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one run has taken so far. Time is measured by whoever takes the method through the stream."""
+    """Cost of one run so far. Time is measured by the passage."""
 
     examples: int
     """Images looked at in learning; one looked at in four epochs counts four times."""
@@ -91,13 +91,13 @@ class Method(ABC):
     is 1 for gradient descent, which amplifies rounding, and that depends on how many runs are multiplied
     together."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What it cannot be built without: "encoder" is the option `embedding`."""
+    """Requirements of its constructor: "encoder" is the option `embedding`."""
 
     _info: StreamInfo | None = None
 
     @property
     def info(self) -> StreamInfo:
-        """What `begin` was told."""
+        """The argument of `begin`."""
         if self._info is None:
             raise InputError(f"method {self.name!r} has not begun: call begin() before learn() or predict()")
         return self._info
@@ -126,13 +126,13 @@ class Method(ABC):
         """Everything that was chosen when it was made, as plain data: what identifies it in results."""
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
 
-    def differs(self) -> str:
-        """Why its numbers are not those published under its name, where they are not; a note in tables."""
+    def deviation_note(self) -> str:
+        """Known deviations from the published method, shown as a footnote of tables."""
         return ""
 
     @abstractmethod
     def cost(self) -> Cost:
-        """What each of the runs has taken since `begin`."""
+        """Cost of each run since `begin`."""
 
 
 METHODS: Registry[Callable[..., Method]] = Registry("method", "autocl.baselines")
@@ -153,7 +153,7 @@ def method_names() -> list[str]:
 
 
 def needs_of(name: str) -> frozenset[str]:
-    """What a method cannot be built without."""
+    """Requirements of a method's constructor."""
     needs: frozenset[str] = METHODS.get(name).needs  # type: ignore[attr-defined]  # classes are registered
     return needs
 
@@ -186,7 +186,7 @@ def rows_for(index: Tensor, runs: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Share:
+class TaskExamples:
     """Rows of one image set, with labels: what a task gives each run."""
 
     images: ImageSet
@@ -217,15 +217,15 @@ class Examples:
         return self.inputs[self.rows.gather(1, order)], self.labels.gather(1, order)
 
 
-def share_of(task: Task, diet: Diet) -> Share:
-    """What a task offers to a method on this diet."""
+def examples_of(task: Task, diet: Diet) -> TaskExamples:
+    """Select the images of a task that a method on this diet may train on."""
     images, _ = task.sets
     if diet == "full" and task.train is not None and task.train_labels is not None:
-        return Share(images=images, index=task.train, labels=task.train_labels)
-    return Share(images=images, index=task.demos, labels=task.demo_labels)
+        return TaskExamples(images=images, index=task.train, labels=task.train_labels)
+    return TaskExamples(images=images, index=task.demos, labels=task.demo_labels)
 
 
-def gather(shares: Sequence[Share]) -> Examples:
+def gather(shares: Sequence[TaskExamples]) -> Examples:
     """All shares together, in order."""
     inputs, rows, start = [], [], 0
     for share in shares:

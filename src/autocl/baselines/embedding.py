@@ -40,7 +40,7 @@ def measuring(module: nn.Module) -> Iterator[None]:
 
 
 class Embedding:
-    """What methods see instead of pixels. Features depend on no state, so runs and protocols share them.
+    """Features of image sets by a frozen encoder. They depend on no state, so runs and protocols share them.
 
     Args:
         encoder: any encoder; its mode and gradients are left as they are.
@@ -149,7 +149,8 @@ class BackboneEmbedding(Embedding):
         return _floats(whole), torch.ones(len(images.images), dtype=torch.bool)
 
     def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
-        return _floats(compute_features(some_rows(images, rows.numpy()), self.backbone))
+        every = len(rows) == len(images.images)
+        return _floats(compute_features(images if every else some_rows(images, rows.numpy()), self.backbone))
 
 
 def _floats(known: FeatureSet) -> Tensor:

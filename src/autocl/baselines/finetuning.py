@@ -18,12 +18,12 @@ from autocl.baselines.base import (
     Diet,
     Examples,
     Method,
-    Share,
     StreamInfo,
+    TaskExamples,
+    examples_of,
     gather,
     register,
     rows_for,
-    share_of,
 )
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Count, Positive, check
@@ -100,7 +100,7 @@ class FineTuning(Method):
         return Schedule(self.epochs or usual.epochs, self.batch or usual.batch)
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, with the schedules that follow from it."""
+        """Settings, with the schedules that follow from them."""
         schedules = {s: list(self.schedule(s)) for s in get_args(Scenario)}
         return {**super().settings(), "epochs and batch": schedules}
 
@@ -115,7 +115,7 @@ class FineTuning(Method):
 
     def learn(self, task: Task) -> None:
         """Train on the task."""
-        share = share_of(task, self.diet)
+        share = examples_of(task, self.diet)
         if len(share.index) != self._runs:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {self._runs}")
         self._open_outputs(share.labels)
@@ -136,14 +136,14 @@ class FineTuning(Method):
         return torch.cat(answers, dim=1)
 
     def cost(self) -> Cost:
-        """What a run has taken since `begin`."""
+        """Cost of a run since `begin`."""
         runs = self._runs
         tensors = sum(t.numel() * t.element_size() for t in self._state()) // runs
         images = sum(share.nbytes for share in self._stored())
         return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=tensors + images)
 
-    def _material(self, share: Share) -> list[Share]:
-        """What to train on, given what the new task offers."""
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
+        """Examples to train on, given those of the new task."""
         return [share]
 
     def _before(self, examples: Examples) -> None:
@@ -163,7 +163,7 @@ class FineTuning(Method):
         self._parameter.grad = gradient
         self._descent.step()
 
-    def _after(self, share: Share, examples: Examples) -> None:
+    def _after(self, share: TaskExamples, examples: Examples) -> None:
         """Called at the boundary."""
 
     def _state(self) -> list[Tensor]:
@@ -173,7 +173,7 @@ class FineTuning(Method):
         ]
         return [self.stack.flat, *kept]
 
-    def _stored(self) -> list[Share]:
+    def _stored(self) -> list[TaskExamples]:
         """Images that are carried to the next task."""
         return []
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.baselines.embedding import Embedding, measuring
 from autocl.config import Count, Positive, Range, check
 from autocl.data.imageset import ImageSet
@@ -55,7 +55,7 @@ class InContext(Method):
 
     @property
     def state(self) -> LearnerState:
-        """What the learner knows now, for all runs."""
+        """State of the learner, for all runs."""
         if self._state is None:
             raise InputError("the method has not begun: call begin() before learn() or predict()")
         return self._state
@@ -67,7 +67,7 @@ class InContext(Method):
 
     def learn(self, task: Task) -> None:
         """Show one task to every run."""
-        state, share = self.state, share_of(task, self.diet)
+        state, share = self.state, examples_of(task, self.diet)
         if len(share.index) != state.batch:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {state.batch}")
         device = self.learner.device
@@ -128,10 +128,10 @@ class OnEncoder(InContext):
 
     @abstractmethod
     def readout(self) -> ReadoutConfig:
-        """Which one."""
+        """Configuration of the read-out."""
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen; the encoder by its fingerprint, wherever it came from."""
+        """Settings; the encoder by its fingerprint, wherever it came from."""
         return {**super().settings(), "embedding": self.features.fingerprint()}
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.config import Amount, Count, Positive, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task
@@ -140,8 +140,7 @@ class PromptMethod(Method):
     """The network, or a safetensors file with timm's names; it must be given."""
     diet: Diet = "demos"
     epochs: Count = 20
-    """Passes over a task. The authors make 5 over 5,000 images; chosen for 30 demos on validation classes of
-    mini-ImageNet among 5, 20 and 60 (docs/photos.md)."""
+    """Passes over a task. The authors make 5 over 5,000 images; a task of 30 demos needs more. Not tuned."""
     batch: Count = 16
     lr: Positive = 0.005
     match: Amount = 0.5
@@ -165,7 +164,7 @@ class PromptMethod(Method):
         """What was chosen; the network by its fingerprint."""
         return {**super().settings(), "vit": fingerprint_of(self._vit.state_dict(), str(self._vit.config))}
 
-    def differs(self) -> str:
+    def deviation_note(self) -> str:
         """Which network it is inside of."""
         c = self._vit.config
         return (
@@ -187,7 +186,7 @@ class PromptMethod(Method):
 
     def learn(self, task: Task) -> None:
         """Train on the task; outputs of other tasks take no part in its loss."""
-        share = share_of(task, self.diet)
+        share = examples_of(task, self.diet)
         images, labels = self._pixels(share.images, share.index[0]), share.labels[0]
         absent = torch.ones(self.info.n_outputs, dtype=torch.bool)
         absent[labels] = False

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.baselines.base import Cost, Diet, Method, StreamInfo, register, rows_for, share_of
+from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.baselines.embedding import Embedding
 from autocl.config import Count, check
 from autocl.data.imageset import ImageSet
@@ -55,7 +55,7 @@ class RanPAC(Method):
         """What was chosen; the encoder by its fingerprint."""
         return {**super().settings(), "embedding": self._features.fingerprint()}
 
-    def differs(self) -> str:
+    def deviation_note(self) -> str:
         """The two differences to the original."""
         return f"{self.units:,} random features, no training of adapters in the first task"
 
@@ -74,7 +74,7 @@ class RanPAC(Method):
 
     def learn(self, task: Task) -> None:
         """Choose λ, then add the task to the sums."""
-        share = share_of(task, self.diet)
+        share = examples_of(task, self.diet)
         h = self._random(self._features.take(share.images, share.index[0]))
         y = F.one_hot(share.labels[0], self.info.n_outputs).float()
         self._penalty = best_penalty(h, y)
@@ -119,8 +119,9 @@ def best_penalty(h: Tensor, y: Tensor) -> float:
 
 def solve(gram: Tensor, cross: Tensor, penalty: float) -> Tensor:
     """(G + λI)⁻¹ C, with the least λ' = 10ⁿλ for which the matrix is positive definite in float32."""
-    while True:
+    for _ in range(40):
         L, failed = torch.linalg.cholesky_ex(gram + penalty * torch.eye(len(gram)))
         if not failed:
             return torch.cholesky_solve(cross, L)
         penalty *= 10
+    raise InputError("ranpac cannot solve for its weights: features are not finite, or far too large")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.baselines.base import Examples, Share, StreamInfo, register
+from autocl.baselines.base import Examples, StreamInfo, TaskExamples, register
 from autocl.baselines.finetuning import FineTuning
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Amount, Count, Positive
@@ -58,7 +58,7 @@ class QuadraticPenalty(FineTuning):
             torch.sub(self.stack.flat, self.anchor, out=self._pull)
             gradient.add_(self._pull.mul_(self.importance), alpha=2 * self._strength)
 
-    def _after(self, share: Share, examples: Examples) -> None:
+    def _after(self, share: TaskExamples, examples: Examples) -> None:
         self.consolidate(examples)
         self._tied = True
 
@@ -194,7 +194,7 @@ class LwF(FineTuning):
 
     temperature: Positive = 2.0
 
-    def differs(self) -> str:
+    def deviation_note(self) -> str:
         """Of the full diet; nobody published the other."""
         if self.diet != "full":
             return ""

@@ -5,7 +5,7 @@ Shape legend: R = runs, m = stored images of one task.
 
 import torch
 
-from autocl.baselines.base import Examples, Share, StreamInfo, register
+from autocl.baselines.base import Examples, StreamInfo, TaskExamples, register
 from autocl.baselines.finetuning import FineTuning
 from autocl.config import Count
 
@@ -18,9 +18,9 @@ class Replay(FineTuning):
     def begin(self, info: StreamInfo) -> None:
         """Draw the networks of all runs and forget the rest."""
         super().begin(info)
-        self.kept: list[Share] = []
+        self.kept: list[TaskExamples] = []
 
-    def _stored(self) -> list[Share]:
+    def _stored(self) -> list[TaskExamples]:
         return self.kept
 
 
@@ -30,7 +30,7 @@ class Joint(Replay):
 
     name = "joint"
 
-    def _material(self, share: Share) -> list[Share]:
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
         self.kept = [*self.kept, share]
         self._start_networks()
         return self.kept
@@ -46,20 +46,20 @@ class Rehearsal(Replay):
     """Images in all. 1,100 of them as float32 take the bytes of the two tensors that a regulariser keeps
     beside a network of 2 × 400 units on 32×32 pixels."""
 
-    def _material(self, share: Share) -> list[Share]:
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
         # Old images are few: repeat them until they weigh about as much as the new ones.
         times = max(share.index.shape[1] // self.memory, 1)
         return self.kept * times + [share]
 
-    def _after(self, share: Share, examples: Examples) -> None:
+    def _after(self, share: TaskExamples, examples: Examples) -> None:
         each = self.memory // (len(self.kept) + 1)
         self.kept = [self._some(s, each) for s in [*self.kept, share]]
 
-    def _some(self, share: Share, n: int) -> Share:
+    def _some(self, share: TaskExamples, n: int) -> TaskExamples:
         """At most n random images for each run."""
         size = share.index.shape[1]
         chosen = torch.stack([torch.randperm(size, generator=g)[:n] for g in self._generators])
-        return Share(
+        return TaskExamples(
             images=share.images,
             index=share.index.gather(1, chosen),
             labels=share.labels.gather(1, chosen),

@@ -11,18 +11,16 @@ from autocl import zoo
 from autocl.baselines.base import Diet
 from autocl.cli.terminal import Left, say
 from autocl.cli.world import world
-from autocl.data.fixed import Demos
+from autocl.data.eval_streams import Demos
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation import bench as benching
 from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
-from autocl.evaluation.entry import Entry, open_learner
-from autocl.evaluation.find import find_methods
-from autocl.evaluation.lines import put_lines
+from autocl.evaluation.entry import Entry, find_methods, open_learner
 from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import read_results
+from autocl.evaluation.results import put_lines, read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
 from autocl.evaluation.world.sets import Split
@@ -58,7 +56,8 @@ def bench(
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
-    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything.
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything
+    but world, which compares learners with simple rivals on their own features.
 
     Args:
         learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
@@ -72,8 +71,8 @@ def bench(
         forward: ask about tasks still to come, too.
         quick: a rough look with few runs and queries.
         diet: what --method learns of each task: all images (full), or the learner's few (demos).
-        embedding: the learner whose encoder --method uses; default: the first --learner. world: whose
-            features a learner of vectors is shown, a backbone or a learner.
+        embedding: the learner whose encoder --method uses; default: the first --learner. world: the
+            learner whose encoder's features a learner of vectors is shown.
         row: the paper's row to compare with; default: the one that says of itself what the learner's file
             says, field by field.
         split: world: "test" reports, "validation" is there to choose by.
@@ -102,12 +101,15 @@ def bench(
 
     if table == "world":
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
-        world(learner, embedding, out, console, tell, split=split, draws=draws, again=again)
+        world(
+            learner, out, console, tell, backbones=backbone, embedding=embedding, split=split, draws=draws,
+            again=again,
+        )  # fmt: skip
         return
     features = backbone or table in (p.name for p in PROTOCOLS.values() if p.behind_backbone)
     shipped = () if learner or method or features or table == "emergence" else zoo.names()
-    names = () if features else learner or tuple(n for n in shipped if not zoo.load(n).any_length)
-    learners = [open_learner(name) for name in names]
+    learners = [open_learner(name) for name in learner] if not features else []
+    learners += [e for e in map(open_learner, shipped) if not e.learner.takes_vectors]  # those see images
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
     if not entries and not run and not features:
@@ -123,7 +125,7 @@ def bench(
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
             chosen = entries
             if features or protocol.behind_backbone:
-                chosen = find_backbone_entries(backbone, learner, method, diet=diet, say=say)
+                chosen = find_backbone_entries(protocol, backbone, learner, method, diet=diet, say=say)
             results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))

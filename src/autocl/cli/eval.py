@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 from autocl.cli.terminal import Left, say, tabulate
 from autocl.data.stream_config import Scenario
 from autocl.encoders.backbones import get_backbone
-from autocl.estimator.backbone import PHOTOS
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.own import OwnResult, evaluate_folder
 from autocl.files import write_atomic, write_json

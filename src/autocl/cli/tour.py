@@ -8,12 +8,11 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import arg
 
-from autocl import zoo
 from autocl.baselines.incontext import InContext
 from autocl.cli.terminal import say
 from autocl.evaluation.weights import record_film
 from autocl.learner import Learner
-from autocl.learner.find import learner_file, title_of
+from autocl.learner.find import display_name, find_learner, learner_file
 from autocl.tour import pair as pairs
 from autocl.tour import streams
 from autocl.tour.contest import play
@@ -66,7 +65,7 @@ def tour(
         )
     found = pairs.measure_pair()
     pairs.show(found, console)
-    shown = zoo.load(found[0].name)
+    shown = find_learner(found[0].name)
     film = record_film(shown, pairs.film_stream(shown))
     told = Told(
         contests=contests, wrong=wrong, asked=asked, used=used, pair=found, film=film,
@@ -80,5 +79,5 @@ def _opened(names: Sequence[str]) -> dict[str, Learner]:
     found = {}
     for name in names:
         with learner_file(name) as file:
-            found[title_of(file)] = Learner.from_pretrained(file)
+            found[display_name(file)] = Learner.from_pretrained(file)
     return found

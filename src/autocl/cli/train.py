@@ -175,7 +175,7 @@ def print_cost(recipe: Recipe, device: str) -> None:
             named = zip(recipe.all_stages, lines, strict=True)
             lines = [f"stage {number}, {stage.name}\n{text}" for number, (stage, text) in enumerate(named, 1)]
         # One voice is enough; the others only take part in the steps.
-        if not ranks.first:
+        if not ranks.is_main:
             return
         console = Console()
         console.print_json(json.dumps(to_dict(recipe)))

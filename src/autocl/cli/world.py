@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from autocl.cli.terminal import say
-from autocl.estimator.backbone import PHOTOS
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.run import Asked, World, bench_world
 from autocl.evaluation.world.sets import Split
 from autocl.evaluation.world.table import cell_markdown, markdown, rich_table, said, world_sets
@@ -19,21 +19,23 @@ WIDE = 120
 
 def world(
     learners: Sequence[str],
-    embedding: str | None,
     out: Path,
     console: Console,
     tell: Callable[[str], None],
     *,
+    backbones: Sequence[str],
+    embedding: str | None,
     split: Split,
     draws: int,
     again: bool,
 ) -> None:
     """Measure, print, and write table and picture to OUT."""
     asked = [
-        Asked(learner=PHOTOS[0], features=embedding or PHOTOS[1], name="photos")
+        Asked(learner=PHOTOS[0], backbone=backbone or PHOTOS[1], name="photos")
         if name == "photos"
-        else Asked(learner=name, features=embedding)
+        else Asked(learner=name, backbone=backbone, embedding=embedding)
         for name in learners or DEFAULT
+        for backbone in backbones or (None,)
     ]
     say(world_sets(split), console=console)
     for made in bench_world(asked, out, split=split, draws=draws, again=again, say=tell):
@@ -61,8 +63,7 @@ def write_world(made: World, out: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, f"{markdown(made.rows, made.times)}\n{cell_markdown(made.rows)}")
     for v in made.verdicts:
-        ax = plot_world(v)
-        assert ax.figure is not None
-        ax.figure.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
-        plt.close("all")
+        plot_world(v)
+        plt.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
+        plt.close()
     return path

@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 from autocl import zoo as shipped
 from autocl.cli.terminal import run, say, tabulate
 from autocl.errors import AutoclError, InputError
+from autocl.learner.find import find_learner
 
 Name = Annotated[Positional[str | None], arg(metavar="[NAME]", help_behavior_hint="")]
 Names = Annotated[Positional[tuple[str, ...]], arg(metavar="[NAME …]", help_behavior_hint="")]
@@ -31,11 +32,11 @@ def zoo(name: Name = None, /) -> None:
         return
     rows = []
     for each in shipped.names():
-        learner = shipped.load(each)
+        learner = find_learner(each)
         c = learner.config
         size = sum(p.numel() for p in learner.parameters())
         state = f"{learner.initial_state().nbytes / 1000:.0f} KB"
-        takes = "vectors" if learner.any_length else f"{c.height}×{c.width}×{c.channels}"
+        takes = "vectors" if learner.takes_vectors else f"{c.height}×{c.width}×{c.channels}"
         rows.append((each, "any" if learner.grows else str(c.n_classes), takes, f"{size:,}", state))
     headings = ("name", "outputs", "input", "parameters", "state")
     console = Console()

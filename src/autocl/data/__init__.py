@@ -1,11 +1,11 @@
 """Everything between files on disk and index tensors of a batch of streams."""
 
 from autocl.data.augment import Augment
-from autocl.data.fixed import (
-    Stage,
-    chain_stream,
+from autocl.data.eval_streams import (
+    TaskSpec,
+    build_stream,
+    class_range,
     five_datasets,
-    half,
     mini_split_cifar100,
     split_omniglot,
     split_stream,
@@ -23,18 +23,18 @@ __all__ = [
     "ImageSet",
     "LabelledSet",
     "RandomStreamConfig",
-    "Stage",
     "Stream",
     "StreamConfig",
     "StreamSampler",
     "Task",
+    "TaskSpec",
     "assert_disjoint",
-    "chain_stream",
+    "build_stream",
+    "class_range",
     "draw_glyphs",
     "five_datasets",
     "from_arrays",
     "from_folder",
-    "half",
     "load",
     "mini_split_cifar100",
     "side_by_side",

@@ -1,4 +1,4 @@
-"""What every reader of a set uses: blocks of images, members of archives, and errors that name the file.
+"""Helpers of every set's reader: blocks of images, members of archives, and errors that name the file.
 
 A reader streams, so that a set never has to be in memory twice: it yields images in file order, a few
 hundred at a time, and whoever consumes them resizes and sorts. Nothing is inflated beyond the size that the
@@ -36,7 +36,7 @@ _COMPRESSIONS: dict[bytes, Callable[..., IO[bytes]]] = {
     b"\xfd7zXZ\x00": cast("Callable[..., IO[bytes]]", lzma.open),
     b"BZh": cast("Callable[..., IO[bytes]]", bz2.open),
 }
-"""How each kind of file starts, and what opens it."""
+"""First bytes of each kind of compressed file, and the function that opens it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from filelock import FileLock
 
 from autocl.data.archives import Raw
-from autocl.data.imageset import content_hash, start_hash
+from autocl.data.imageset import ImageSet, content_hash, start_hash
 from autocl.data.preprocess import resize
 from autocl.errors import DataError
 
@@ -52,6 +52,11 @@ class Arrays:
     """[n], position in file order."""
     classes: tuple[str, ...]
     notes: str
+
+    def image_set(self, **facts: Any) -> ImageSet:
+        """The image set of these arrays; `facts` are its other fields."""
+        arrays = {"images": self.images, "starts": self.starts, "classes": self.classes, "order": self.order}
+        return ImageSet(**arrays, **facts)  # type: ignore[arg-type]  # checked by the set itself
 
 
 class SortedImages:

@@ -44,7 +44,7 @@ class FileLayout:
     read: Callable[[Mapping[str, Path], str, Options], Raw]
     """(path of each file by its name, split, options) -> the content."""
     notes: str = ""
-    """Why a result made from these files may not be comparable; goes into `ImageSet.notes`."""
+    """A reason why results made from these files may not be comparable; goes into `ImageSet.notes`."""
 
     def files_for(self, split: str) -> tuple[DataFile, ...]:
         """The files needed to read `split`."""
@@ -66,14 +66,14 @@ class SetInfo:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     paper_mean: tuple[float, ...] | None = None
-    """Where the authors' code normalises with other values than the correct ones."""
+    """The authors' values, where their code does not normalise with the correct ones."""
     paper_std: tuple[float, ...] | None = None
     options: Options = field(default_factory=dict)
     """Options of `load` for this set, with their defaults."""
     training_options: Options = field(default_factory=dict)
     """Options that meta-training always sets, such as leaving out classes of a meta-test set."""
     validation_options: Callable[[Options], Options] = dict
-    """From the options of the training split to those of the validation split."""
+    """Function from the options of the training split to those of the validation split."""
     held_out: int = 0
     """Training classes to keep for validation, the last ones, where no split has other classes for it."""
     test_images: int = 0
@@ -82,7 +82,7 @@ class SetInfo:
     """Names of the set's folder inside a data folder, besides its own name; the first is where downloads
     go, so that sets made from the same files share them."""
     advice: str = ""
-    """How to get files that cannot be downloaded by themselves; part of the error when they are missing."""
+    """Instructions for files that cannot be downloaded; part of the error when they are missing."""
     licence: str
     citation: str
 

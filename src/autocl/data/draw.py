@@ -1,4 +1,4 @@
-"""Where a stream's images come from: whole sets or a pool, and drawing from them without replacement.
+"""Random draws without replacement: classes and images from whole sets or from a pool.
 
 Shape legend: B = streams, R = rows of a draw, K = classes a source offers, U = images of a pool.
 """

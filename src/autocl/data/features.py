@@ -141,7 +141,7 @@ BATCH = 16
 
 
 class Encoder(Protocol):
-    """What the job asks of a backbone."""
+    """The interface that the job needs of a backbone."""
 
     @property
     def name(self) -> str:
@@ -209,7 +209,7 @@ def compute_features(
 def find_features(
     pictures: ImageSet | PictureList | str | Path, backbone: Encoder, *, dtype: Precision = "float16"
 ) -> FeatureSet | None:
-    """What `compute_features` gives if all of it is in the cache; None: not all is there."""
+    """The result of `compute_features` if all of it is in the cache, else None."""
     pictures = _listed(pictures)
     store = _store(pictures, backbone, dtype)
     features = store.whole()
@@ -223,7 +223,7 @@ def _listed(pictures: ImageSet | PictureList | str | Path) -> PictureList:
 
 
 def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> FeatureStore:
-    """Where the features lie, or will."""
+    """The folder of these features in the cache, whether it exists or not."""
     if not pictures.hash or len(pictures) == 0:
         raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
     key = json.dumps(

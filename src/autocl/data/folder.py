@@ -51,18 +51,9 @@ def from_folder(
         ...     from_folder(top).classes
         ('blue', 'red')
     """
-    top = Path(path).expanduser()
-    if not top.is_dir():
-        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
     check_size(size, channels)
-    files = {
-        folder.name: sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
-        for folder in sorted(top.iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-    }
-    files = {label: found for label, found in files.items() if found}
-    if not files:
-        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    top = Path(path).expanduser()
+    files = _class_files(top)
 
     def blocks() -> Iterator[Block]:
         for label, found in enumerate(files.values()):
@@ -125,6 +116,18 @@ def from_arrays(
     return _measured(made, name, split)
 
 
+def _class_files(top: Path) -> dict[str, list[Path]]:
+    """The image files of each folder in `top` that holds any, both in alphabetical order."""
+    if not top.is_dir():
+        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
+    folders = (f for f in sorted(top.iterdir()) if f.is_dir() and not f.name.startswith("."))
+    found = {f.name: sorted(x for x in f.iterdir() if x.suffix.lower() in SUFFIXES) for f in folders}
+    found = {label: files for label, files in found.items() if files}
+    if not found:
+        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    return found
+
+
 def _as_images(x: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     """[n, H, W] or [n, H, W, 3], uint8."""
     if x.ndim not in (3, 4) or 0 in x.shape:
@@ -154,17 +157,13 @@ def _measured(made: Arrays, name: str, split: str) -> ImageSet:
     value = np.arange(256) / 255
     mean = (counts * value).sum(axis=1) / counts.sum(axis=1)
     std = np.sqrt((counts * (value - mean[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1))
-    return ImageSet(
+    return made.image_set(
         name=name,
         split=split,
-        images=made.images,
-        starts=made.starts,
-        classes=made.classes,
         mean=tuple(float(m) for m in mean),
         # A channel of one value has no deviation to divide by.
         std=tuple(float(s) if s > 0 else 1.0 for s in std),
         hash=content_hash(made.images, made.starts, made.classes),
-        order=made.order,
     )
 
 
@@ -205,17 +204,7 @@ def list_set(images: ImageSet) -> PictureList:
 def list_folder(path: str | Path, *, split: str = "all") -> PictureList:
     """The pictures in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …, in alphabetical order."""
     top = Path(path).expanduser()
-    if not top.is_dir():
-        raise DataError(f"{top} is not a folder: give a folder that holds one folder of images per class")
-    found = [
-        (file, folder.name)
-        for folder in sorted(top.iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-        for file in sorted(folder.iterdir())
-        if file.suffix.lower() in SUFFIXES
-    ]
-    if not found:
-        raise DataError(f"{top} holds no folder with images in it ({', '.join(sorted(SUFFIXES))})")
+    found = [(file, label) for label, files in _class_files(top).items() for file in files]
     files, labels = zip(*found, strict=True)
     return list_files(files, labels, name=top.resolve().name, split=split)
 

@@ -18,7 +18,7 @@ from autocl.errors import DataError, InputError
 
 
 class ByClass:
-    """What image sets and feature sets have in common. The rows of class c are starts[c]:starts[c+1]."""
+    """Rows sorted by class, of images or of vectors. The rows of class c are starts[c]:starts[c+1]."""
 
     name: str
     starts: npt.NDArray[np.int64]
@@ -138,7 +138,7 @@ class ImageSet(ByClass):
     order: npt.NDArray[np.int64] | None = None
     """[n]: position of each row in the file it was read from; rises within a class. None: unknown."""
     notes: str = ""
-    """What a reader of results must know about this copy of the data, e.g. that it is only a part."""
+    """Remarks that results made from this copy of the data must carry, e.g. that it is only a part."""
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
@@ -270,7 +270,7 @@ class FeatureSet(ByClass):
     order: npt.NDArray[np.int64] | None = None
     """[n]: position of each row in the source it was read from. None: unknown."""
     notes: str = ""
-    """What a reader of results must know about this copy of the data."""
+    """Remarks that results made from this copy of the data must carry."""
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or self.features.dtype not in (np.float16, np.float32):

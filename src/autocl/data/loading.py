@@ -78,20 +78,11 @@ def load(
 
         made, content = decoded(key, build, size=size, channels=channels)
         note = layout.notes
-    return ImageSet(
-        name=name,
-        split=split,
-        images=made.images,
-        starts=made.starts,
-        classes=made.classes,
-        mean=mean,
-        std=std,
-        hash=content,
-        licence=info.licence,
+    notes = "; ".join(text for text in (note, made.notes) if text)
+    return made.image_set(
+        name=name, split=split, mean=mean, std=std, hash=content, notes=notes, licence=info.licence,
         citation=info.citation,
-        order=made.order,
-        notes="; ".join(note for note in (note, made.notes) if note),
-    )
+    )  # fmt: skip
 
 
 def check_size(size: int, channels: int) -> None:

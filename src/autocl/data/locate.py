@@ -72,7 +72,7 @@ def download(file: DataFile, target: Path) -> Path:
 
 
 def verdict(file: DataFile, path: Path) -> Verdict:
-    """What is known about the content of `path`.
+    """Compare the content of `path` with what is known of the file.
 
     Returns:
         "official": it is the file of the catalogue, byte for byte; "equivalent": a known other packing of the
@@ -225,7 +225,7 @@ def locate(info: SetInfo, split: str, *, root: str | Path | None = None) -> Foun
 
 
 def download_folder(info: SetInfo) -> Path:
-    """Where downloaded files of a set are kept."""
+    """The folder of a set's downloaded files."""
     return cache_folder() / "files" / (info.folders[0] if info.folders else info.name)
 
 

@@ -20,7 +20,7 @@ Standardise = Literal["image", "set"]
 """image: each image by its own mean and deviation. set: by those of the set it belongs to."""
 
 LUMA = (0.299, 0.587, 0.114)
-"""What red, green and blue count for in gray (ITU-R 601, as Pillow has it)."""
+"""Weights of red, green and blue in gray (ITU-R 601, as in Pillow)."""
 MIN_STD = 1e-3
 """A quarter of one step of 8 bits: an image with less contrast is blank, and its noise is not blown up."""
 

@@ -160,7 +160,7 @@ def _draw_images(
 
 
 def _draw_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
-    """How many labels the classes of each stream have between them, [B, 1]."""
+    """Number of labels that the classes of each stream share, [B, 1]."""
     if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
         return np.full((streams, 1), config.n_outputs)
     shared = rng.random((streams, 1)) < config.share_chance

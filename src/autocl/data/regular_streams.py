@@ -69,8 +69,8 @@ def draw_streams(
                 demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),
                 queries=queries[rows, asked, turn],
                 query_labels=labels[rows, t, asked],
-                first=None if once is None else images[rows, once, K],
-                first_labels=None if once is None else labels[rows, t, once],
+                one_shot=None if once is None else images[rows, once, K],
+                one_shot_labels=None if once is None else labels[rows, t, once],
             )
         )
     return tasks

@@ -98,7 +98,9 @@ class StreamSampler:
         tasks, pool = self._draw(step)
         tasks = [task.map(lambda t: t[lo:hi]) for task in tasks]
         if pool is None:
-            drawn = [images for t in tasks for images in (t.demos, t.queries, t.first) if images is not None]
+            drawn = [
+                images for t in tasks for images in (t.demos, t.queries, t.one_shot) if images is not None
+            ]
             pool = found = torch.unique(torch.cat([images.flatten() for images in drawn]))
             tasks = [task.renumber(lambda images: torch.searchsorted(found, images)) for task in tasks]
         return Stream(

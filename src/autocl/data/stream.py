@@ -37,9 +37,9 @@ class Task:
     their classes independently of each other (the paper)."""
     query_labels: Tensor
     """[B, Q]; -1 where a stream has fewer queries than the longest beside it and its last one is repeated."""
-    first: Tensor | None = None
+    one_shot: Tensor | None = None
     """[B, N]: one further demo per class, for the 1-shot auxiliary term; None when not asked for."""
-    first_labels: Tensor | None = None
+    one_shot_labels: Tensor | None = None
     """[B, N]."""
     train: Tensor | None = None
     """[B, R], rows of demo_set: every image a method that trains on all data may use; never a query. None:
@@ -69,8 +69,8 @@ class Task:
 
     def renumber(self, change: Callable[[Tensor], Tensor]) -> "Task":
         """The task with its images, not its labels, numbered otherwise."""
-        one_shot = None if self.first is None else change(self.first)
-        return replace(self, demos=change(self.demos), queries=change(self.queries), first=one_shot)
+        one_shot = None if self.one_shot is None else change(self.one_shot)
+        return replace(self, demos=change(self.demos), queries=change(self.queries), one_shot=one_shot)
 
     def shown(self, start: int, stop: int) -> "Task":
         """The same with demos start, …, stop - 1 only."""

@@ -1,4 +1,4 @@
-"""Encoder: what every encoder promises, its configuration, and the registry that finds it by name."""
+"""Encoder: the interface, its configuration, and the registry that finds encoders by name."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ ENCODERS: Registry[Builder] = Registry("encoder", "autocl.encoders")
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """What an encoder is, apart from the shape of its input."""
+    """Settings of an encoder, apart from the shape of its input."""
 
     retired: ClassVar[dict[str, Any]] = {"depth": 4}
 

@@ -1,4 +1,4 @@
-"""What a continual learner is: checks that any classifier with `partial_fit` can be put to.
+"""Checks that define a continual learner, for any classifier with `partial_fit`.
 
 They are to streams what scikit-learn's estimator checks are to tables. Each takes a function that makes a
 fresh classifier, and a stream of at least eight demos of at least three classes; it raises AssertionError
@@ -68,7 +68,7 @@ def check_saved_goes_on(make: Make, X: Array, y: Array, *, atol: float = EXACT) 
 
 
 def check_state_is_constant(make: Make, X: Array, y: Array, *, atol: float = EXACT) -> None:
-    """What is kept does not grow with the stream."""
+    """The state does not grow with the stream."""
     clf = make().partial_fit(X[:1], y[:1])
     before = clf.state_.nbytes
     clf.partial_fit(X, y).partial_fit(X, y)

@@ -5,30 +5,100 @@ queries are always answered in blocks of one size (filled up with copies), and n
 alone: the convolution's result for an image is the same beside one neighbour or beside thirty, but not
 without any. The last is an observation (oneDNN, tests/test_estimator_exact.py), not a promise of the library.
 
+Where there are more classes than a learner has outputs, several states of it share them: class i belongs to
+state i // N, and only that state learns its demos. `Learner.predict_together` says how states answer
+together. A learner whose state grows needs only one. (Chosen on Omniglot's validation classes;
+`benchmarks/overflow.py` measures it.)
+
 Inference mode saves a tenth of the time of one demo. Its tensors cannot take part in gradients, so what
 leaves these functions is a copy made outside.
 
-Shape legend: n = images, F = features, N = outputs of the learner, K = classes seen so far.
+Shape legend: n = images, B = streams, Q = queries, F = features, N = outputs of the learner, S = states,
+K = classes seen so far.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from autocl.errors import StateError
-from autocl.estimator.hooks import NoticingNovelty
-from autocl.estimator.overflow import place_of, scores
-from autocl.estimator.state import Memory
+from autocl.errors import InputError, StateError
+from autocl.estimator.labels import preview
+from autocl.estimator.state import ClassifierState
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A learner that can undo a class exactly, as it is possible where demos are kept as sums by class."""
+
+    def forget(self, state: LearnerState, output: int) -> LearnerState:
+        """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
+
+
+@runtime_checkable
+class NoticingNovelty(Protocol):
+    """A learner that can tell how little a query resembles all demos, whatever their class."""
+
+    def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
+        """[B, Q] in 0 (like the demos) … 1 (like none of them), of features f [B, Q, F]."""
+
+
+Overflow = Literal["error", "ensemble"]
+"""Policy for classes beyond the outputs: refuse them, or let a further state of the learner take them."""
+
+
+def ensure_outputs(
+    learner: Learner, memory: ClassifierState, labels: Sequence[Hashable], *, overflow: Overflow
+) -> ClassifierState:
+    """The memory with an output for each of these labels, and with further states if they are needed.
+
+    Raises:
+        InputError: when there are too many and they may not overflow.
+    """
+    new = [label for label in dict.fromkeys(labels) if label not in memory.labels]
+    if not new:
+        return memory
+    N, total = learner.config.n_classes, len(memory.labels) + len(new)
+    if overflow not in ("error", "ensemble"):
+        raise InputError(f"overflow={overflow!r} is not possible: choose 'error' or 'ensemble'")
+    if total > N and overflow == "error" and not learner.grows:
+        raise InputError(
+            f"{total} classes, but this learner has {N} outputs (new now: {preview(new)}); nothing was "
+            "learned. Use a learner with more outputs (autocl zoo), or overflow='ensemble'"
+        )
+    members = memory.members
+    if learner.grows:
+        members = (learner.grow(members[0], total),)
+    while not learner.grows and len(members) * N < total:
+        members = (*members, learner.initial_state().fork())
+    return replace(
+        memory, members=members, labels=(*memory.labels, *new), counts=(*memory.counts, *[0] * len(new))
+    )
+
+
+def place_of(learner: Learner, output: int) -> tuple[int, int]:
+    """The member that class number `output` belongs to, and its output there."""
+    return (0, output) if learner.grows else divmod(output, learner.config.n_classes)
+
+
+def scores(learner: Learner, states: Sequence[LearnerState], f: Tensor) -> Tensor:
+    """Scores [B, Q, S·N] of queries with features f [B, Q, F]; with one state, the learner's own logits."""
+    if len(states) == 1:
+        return learner.predict_features(f, states[0])
+    return learner.predict_together(f, states)
+
 
 ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
 ASK_BLOCK = 16
 """Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
+TEST_FIRST = 16
+"""Demos of a stream that are all predicted before they are learned."""
 
 
 def encode(learner: Learner, x: Tensor) -> Tensor:
@@ -44,7 +114,9 @@ def encode(learner: Learner, x: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, test: bool) -> Memory:
+def learn_exact(
+    learner: Learner, memory: ClassifierState, f: Tensor, outputs: list[int], *, test: bool
+) -> ClassifierState:
     """Learn demos with features f [n, F] of the classes whose place in `memory.labels` is given.
 
     Args:
@@ -52,7 +124,8 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
         memory: must know all labels already.
         f: features.
         outputs: [n].
-        test: whether to predict each demo of a class that has demos before learning it.
+        test: whether to predict demos of classes that have demos before learning them: the first few, then
+            one in `learner.test_every`.
 
     Returns:
         The memory afterwards.
@@ -62,31 +135,41 @@ def show(learner: Learner, memory: Memory, f: Tensor, outputs: list[int], *, tes
     """
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
-    tested, right = memory.tested, memory.right
+    tested, right, seen = memory.n_tested, memory.n_correct, memory.seen
     with torch.inference_mode(), _solvable():
         for i, output in enumerate(outputs):
             demo = f[None, i : i + 1]
-            if test and counts[output]:
+            if test and counts[output] and (seen < TEST_FIRST or seen % learner.test_every == 0):
                 members = [new.get(m, old) for m, old in enumerate(memory.members)]
                 answers = scores(learner, members, demo)[0, 0, : len(counts)]
                 tested += 1
                 right += int(_masked(answers, counts).argmax()) == output
             at, place = place_of(learner, output)
             y = torch.full((1, 1), place, device=f.device)
-            new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+            try:
+                new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+            except StateError as error:
+                raise _unusable(sum(counts) + 1, len(outputs)) from error
             counts[output] += 1
-        finite = all(bool(t.isfinite().all()) for state in new.values() for t in state.tensors.values())
-    if not finite:
-        raise StateError(
-            f"NaN or infinity in the learner's state at demo {sum(counts)}: these {len(outputs)} demos were "
-            "not learned, the memory before them stands. Such a long stream is too much for this learner"
-        )
+            seen += 1
+    if not all(state.finite for state in new.values()):
+        raise _unusable(sum(counts), len(outputs))
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
     last = (f[-1].clone(), *place_of(learner, outputs[-1]))
-    return replace(memory, members=kept, counts=tuple(counts), tested=tested, right=right, last=last)
+    return replace(
+        memory, members=kept, counts=tuple(counts), n_tested=tested, n_correct=right, last_demo=last
+    )
 
 
-def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
+def _unusable(demos: int, lost: int) -> StateError:
+    return StateError(
+        f"NaN or infinity in the learner's state at demo {demos}: these {lost} demos were not learned, the "
+        "memory before them stands. Such a long stream is too much for this learner: take another one, or "
+        "start afresh (docs/limits.md says up to which length each was measured)"
+    )
+
+
+def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     with torch.inference_mode(), _solvable():
@@ -100,7 +183,7 @@ def answer(learner: Learner, memory: Memory, f: Tensor) -> Tensor:
     return _masked(answers, memory.counts)
 
 
-def notice(learner: NoticingNovelty, memory: Memory, f: Tensor) -> Tensor:
+def novelty_exact(learner: NoticingNovelty, memory: ClassifierState, f: Tensor) -> Tensor:
     """Novelty [n] of queries with features f [n, F]: that for the state which finds it least new."""
     with torch.inference_mode(), _solvable():
         parts = [

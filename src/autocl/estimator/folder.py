@@ -21,7 +21,7 @@ from autocl.files import read_tensors
 BATCH = 32
 """Images between two savings: a stop costs seconds, and saving costs little beside learning."""
 LEARNER = "everyday"
-"""Which learner a new file starts with."""
+"""Learner of a new file."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def new_pictures(
 
 @dataclass
 class Learned:
-    """What became of some files."""
+    """Numbers of files learned, known before, and damaged."""
 
     new: int = 0
     known: int = 0
@@ -178,7 +178,7 @@ def is_image(path: Path) -> bool:
 
 
 def _mark(picture: Picture) -> str:
-    """What a demo is remembered by: its label and the content of its file, in 16 hexadecimal digits."""
+    """Hash of a demo's label and file content, 16 hexadecimal digits."""
     digest = hashlib.sha256(picture.label.encode() + b"\0")
     digest.update(picture.path.read_bytes())
     return digest.hexdigest()[:16]

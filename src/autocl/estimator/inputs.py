@@ -1,4 +1,7 @@
-"""What people pass as X, made fit for `autocl.estimator.preprocess`, and a helpful line about the rest.
+"""Checks of what users pass as X, with an error that names the remedy.
+
+Lists and vectors are checked for `autocl.estimator.preprocess`; pictures for a learner of vectors pass a
+frozen backbone; `Encoded` images have passed an encoder before.
 
 Shape legend: n = images, F = features.
 """
@@ -6,15 +9,22 @@ Shape legend: n = images, F = features.
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from PIL import Image
+from torch import Tensor
 
+from autocl.encoders.backbones import Backbone, get_backbone
 from autocl.errors import InputError
-from autocl.estimator.preprocess import ImageShape
+from autocl.estimator.preprocess import Form, ImageShape, is_pictures
+from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
+from autocl.pictures import decode
 
 
 class InputTypeError(InputError, TypeError):
@@ -84,3 +94,81 @@ def check_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64] | None:
     if weights.shape != (n,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.sum():
         raise InputError(f"sample_weight must be {n} numbers of at least 0, not all 0")
     return weights
+
+
+PHOTOS = ("photos", "lite2")
+"""Learner and backbone that the name "photos" stands for. lite2 is the most accurate of the embedded ones
+(`benchmarks/backbones.py`)."""
+SIDE = 256
+"""Pixels a side to which big pictures may be reduced while they are decoded."""
+
+
+def find_backbone(backbone: str | Backbone) -> Backbone:
+    """The backbone that is meant."""
+    if isinstance(backbone, Backbone):
+        return backbone
+    if not isinstance(backbone, str):
+        raise InputError(f"backbone={backbone!r} is neither a name nor a Backbone (see callable_backbone)")
+    return get_backbone(backbone)
+
+
+def to_features(X: Any, backbone: Backbone, form: Form) -> tuple[Tensor, Form]:
+    """Features [n, F, 1, 1] of pictures X, as a learner of vectors takes them, and their form.
+
+    Args:
+        X: files, Pillow images, or uint8 arrays [n, H, W] or [n, H, W, 3], or a list of such.
+        backbone: makes the features.
+        form: of what came before; features of other weights are refused.
+    """
+    if form.get("weights", backbone.fingerprint) != backbone.fingerprint:
+        raise InputError(
+            f"this was learned through backbone {form['backbone']!r} with other weights "
+            f"({form['weights'][:12]}) than are installed here ({backbone.fingerprint[:12]})"
+        )
+    if not is_pictures(X) and not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
+        raise InputError("a classifier with a backbone takes files, Pillow images or uint8 arrays of images")
+    pictures = [decode(x, channels=3, at_least=SIDE) if _is_file(x) else x for x in X]
+    features = torch.from_numpy(backbone(pictures))[:, :, None, None]
+    kept = {"vectors": backbone.n_features, "backbone": backbone.name, "weights": backbone.fingerprint}
+    return features, {**form, **kept}
+
+
+def _is_file(x: object) -> bool:
+    return isinstance(x, str | Path | Image.Image)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoded:
+    """Features of images, with the learner that made them; every method takes it in the place of images."""
+
+    features: Tensor
+    """[n, F]."""
+    learner: Learner
+    named: tuple[object, object]
+    """`learner` and `backbone` of the classifier that made them."""
+    form: Form
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.features)
+
+    def __getitem__(self, rows: slice) -> "Encoded":
+        """Some of the images."""
+        return replace(self, features=self.features[rows])
+
+    def check_named(self, named: tuple[object, object]) -> None:
+        """Refuse to be the start of a classifier that was made for another learner."""
+        if self.named != named:
+            raise InputError(
+                f"these images were encoded by a classifier with learner {self.named[0]!r}, not "
+                f"{named[0]!r}: encode them with one like this"
+            )
+
+    def check_fits(self, learner: Learner, form: Form) -> None:
+        """Refuse a classifier whose learner or backbone has other weights."""
+        same = self.learner is learner or self.learner.fingerprint() == learner.fingerprint()
+        if not same or form.get("weights", self.form.get("weights")) != self.form.get("weights"):
+            raise InputError(
+                "these images were encoded by a learner or backbone with other weights: encode them with a "
+                "classifier like this one"
+            )

@@ -63,7 +63,7 @@ def check_savable(labels: Iterable[Hashable]) -> None:
             return
 
 
-def ordered(labels: Iterable[Hashable]) -> tuple[npt.NDArray[Any], list[int]]:
+def sorted_classes(labels: Iterable[Hashable]) -> tuple[npt.NDArray[Any], list[int]]:
     """Labels as scikit-learn's `classes_`: sorted if they can be, else as they came; and where each was."""
     kept = list(labels)
     try:
@@ -73,7 +73,7 @@ def ordered(labels: Iterable[Hashable]) -> tuple[npt.NDArray[Any], list[int]]:
     return as_array([kept[i] for i in order]), order
 
 
-def some(labels: Sequence[Hashable]) -> str:
+def preview(labels: Sequence[Hashable]) -> str:
     """The first few of them, for a message."""
     return ", ".join(map(_short, labels[:5])) + (" …" if len(labels) > 5 else "")
 

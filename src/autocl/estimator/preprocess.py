@@ -1,4 +1,4 @@
-"""Anything a person calls images, to what a learner was trained on.
+"""Conversion of users' images (files, Pillow images, arrays, vectors) to a learner's input.
 
 Pixels become input in `autocl.data.preprocess`, as everywhere; here is what an estimator adds: telling
 pictures, arrays and vectors apart. Every image is standardised by its own mean and deviation. Statistics of a
@@ -26,10 +26,10 @@ from autocl.pictures import decode
 
 Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None
-"""How a vector is an image: (H, W), (H, W, C), "pad", or None to infer a square from its length."""
+"""Shape of the image in a vector: (H, W), (H, W, C), "pad", or None to infer a square from its length."""
 
 Form = dict[str, Any]
-"""What images came as: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
+"""Kind of input seen so far: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
 
 
 def is_pictures(X: object) -> bool:

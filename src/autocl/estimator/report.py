@@ -1,6 +1,6 @@
-"""What a live learner knows about itself.
+"""Report of a classifier on its own stream: counts, accuracies, learning rates.
 
-Shape legend: P = probe sets, K = checkpoints, F = features.
+Shape legend: P = probe sets, K = evaluations, F = features.
 """
 
 from collections.abc import Hashable, Mapping
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from autocl.estimator.state import Memory
+from autocl.estimator.state import ClassifierState
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.state import LearnerState
 
@@ -34,10 +34,10 @@ class Report:
     probes: tuple[str, ...]
     """Names of the probe sets, in the order they first appeared."""
     matrix: npt.NDArray[np.float64]
-    """[K, P]: accuracy on each probe set at each `checkpoint()`, NaN where it was not asked."""
+    """[K, P]: accuracy on each probe set at each `evaluate()`, NaN where it was not asked."""
     backward_transfer: float | None
     """Mean over probe sets of the accuracy now minus that when all their classes were first known. Negative:
-    later demos did harm. None before a second checkpoint."""
+    later demos did harm. None before a second evaluation."""
     learning_rates: tuple[Mapping[str, float], ...]
     """For each self-referential layer the rates it would learn the latest demo with once more, by block,
     averaged over heads; of the member that learned it."""
@@ -52,7 +52,7 @@ class Report:
             lines.append(f"predicted before learned: {_percent(self.prequential)} right of {self.tested}")
         for k, row in enumerate(self.matrix):
             asked = [f"{p} {_percent(a)}" for p, a in zip(self.probes, row, strict=True) if not np.isnan(a)]
-            lines.append(f"checkpoint {k + 1}: " + ", ".join(asked))
+            lines.append(f"evaluation {k + 1}: " + ", ".join(asked))
         if self.backward_transfer is not None:
             lines.append(f"backward transfer: {100 * self.backward_transfer:+.1f} points")
         for i, rates in enumerate(self.learning_rates):
@@ -61,21 +61,21 @@ class Report:
         return "\n".join(lines)
 
 
-def make_report(memory: Memory, learner: Learner) -> Report:
+def make_report(memory: ClassifierState, learner: Learner) -> Report:
     """The report on what is in memory now."""
-    probes = tuple(dict.fromkeys(name for row in memory.rows for name in row))
-    matrix = np.array([[row.get(name, np.nan) for name in probes] for row in memory.rows])
+    probes = tuple(dict.fromkeys(name for row in memory.evaluations for name in row))
+    matrix = np.array([[row.get(name, np.nan) for name in probes] for row in memory.evaluations])
     rates: tuple[Mapping[str, float], ...] = ()
-    if memory.last is not None:
-        f, member, output = memory.last
+    if memory.last_demo is not None:
+        f, member, output = memory.last_demo
         rates = learning_rates(learner, memory.members[member], f, output)
     return Report(
         counts=dict(zip(memory.labels, memory.counts, strict=True)),
         state_bytes=sum(state.nbytes for state in memory.members),
-        prequential=memory.right / memory.tested if memory.tested else None,
-        tested=memory.tested,
+        prequential=memory.n_correct / memory.n_tested if memory.n_tested else None,
+        tested=memory.n_tested,
         probes=probes,
-        matrix=matrix.reshape(len(memory.rows), len(probes)),
+        matrix=matrix.reshape(len(memory.evaluations), len(probes)),
         backward_transfer=_backward_transfer(memory),
         learning_rates=rates,
     )
@@ -92,12 +92,12 @@ def learning_rates(
     return tuple(dict(zip(BLOCKS, layer.mean(0).tolist(), strict=True)) for layer in rates)
 
 
-def _backward_transfer(memory: Memory) -> float | None:
+def _backward_transfer(memory: ClassifierState) -> float | None:
     changes = []
     for name, first in memory.learned_at.items():
-        asked = [k for k, row in enumerate(memory.rows) if name in row]
+        asked = [k for k, row in enumerate(memory.evaluations) if name in row]
         if asked[-1] > first:
-            changes.append(memory.rows[asked[-1]][name] - memory.rows[first][name])
+            changes.append(memory.evaluations[asked[-1]][name] - memory.evaluations[first][name])
     return sum(changes) / len(changes) if changes else None
 
 

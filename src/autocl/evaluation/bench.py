@@ -158,7 +158,7 @@ def _notes(entry: Entry, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
     notes = [f"{', '.join(keys)}: {note}" for note, keys in about.items()]
     if entry.method.uses_replay:
         notes.append(REPLAY.format(entry.name))
-    differs = entry.method.differs()
+    differs = entry.method.deviation_note()
     if entry.trained.sets:
         differs = f"meta-trained on {', '.join(entry.trained.sets)}"
     return (*notes, f"{entry.name}: {differs}") if differs else tuple(notes)

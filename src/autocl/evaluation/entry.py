@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autocl.baselines.base import Method, get_method
+from autocl.baselines.base import Diet, Method, get_method, method_names, needs_of
 from autocl.baselines.incontext import InContext
 from autocl.data.catalog import describe
 from autocl.data.imageset import ImageSet
@@ -19,7 +19,8 @@ from autocl.evaluation.published import Provenance
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.learner.config import AnyLearnerConfig, ReadoutLearnerConfig
-from autocl.learner.find import learner_file, title_of
+from autocl.learner.find import display_name, learner_file
+from autocl.names import resolve
 
 Loader = Callable[[SetRef], ImageSet]
 MNIST_PADDED = {"mean": (0.1000,), "std": (0.2752,)}
@@ -97,7 +98,7 @@ def open_learner(learner: str | Path) -> Entry:
         _, meta = read_tensors(file, kind="learner")
         found = Learner.from_pretrained(file)
         trained = Provenance.read(meta, architecture=architecture_of(found.config))
-        return learner_entry(found, title_of(file), trained=trained)
+        return learner_entry(found, display_name(file), trained=trained)
 
 
 def architecture_of(config: AnyLearnerConfig) -> str:
@@ -148,3 +149,38 @@ def _framed(ref: SetRef, method: Method) -> ImageSet:
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def find_methods(
+    names: Sequence[str],
+    *,
+    diet: Diet | None = None,
+    encoder: Entry | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Entry]:
+    """Methods by name; "all" means all that can be made from what was given, and says which cannot.
+
+    Args:
+        names: as in the registry, or "all".
+        diet: what they are fed; default: each its own.
+        encoder: the learner whose encoder and images methods on frozen features use.
+        say: is told what is left out.
+    """
+    entries = []
+    known = method_names()
+    for name in known if "all" in names else [resolve(n, known, "method") for n in names]:
+        options: dict[str, Any] = {} if diet is None else {"diet": diet}
+        if "vit" in needs_of(name) and "all" in names:
+            say(f"without {name}: it works inside a vision transformer, give one with --backbone vit:FILE")
+            continue
+        if "encoder" in needs_of(name):
+            if encoder is None and "all" in names:
+                say(f"without {name}: it stands on a learner's encoder, give one with --embedding NAME")
+                continue
+            if encoder is not None:
+                options |= {
+                    "embedding": encoder.in_context.features, "load_set": encoder.load,
+                    "features_of": encoder.name,
+                }  # fmt: skip
+        entries.append(method_entry(name, **options))
+    return entries

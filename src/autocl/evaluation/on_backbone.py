@@ -16,8 +16,9 @@ from autocl.data.loading import load
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation.entry import Entry, Loader, method_entry, open_learner
-from autocl.evaluation.protocol import SetRef
+from autocl.evaluation.protocol import Protocol, SetRef
 from autocl.learner import Learner
+from autocl.learner.find import find_learner
 
 EMBEDDED = ("lite0", "lite2")
 """Backbones measured when none is named, where they are installed."""
@@ -41,45 +42,64 @@ def backbone_entries(
     diet: Diet | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Entry]:
-    """Learners and methods behind each of the backbones.
+    """Learners and methods behind each of the backbones; an InputError when none of them can be.
 
     Args:
         backbones: by name; default: the embedded ones that are installed.
-        learners: of vectors, by name or path; default, without methods: those of the zoo.
-        methods: with their options; default, without learners: `STATISTICS`.
+        learners: of vectors, by name or path.
+        methods: with their options.
         diet: what methods are fed of each task; default: each its own.
-        say: is told what is left out.
+        say: is told what is left out, and why.
     """
-    everything = not learners and methods is None
-    opened = [open_learner(name) for name in learners] or ([*_shipped()] if everything else [])
-    chosen = STATISTICS if everything else methods or {}
-    entries = []
+    opened = [open_learner(name) for name in learners]
+    entries: list[Entry] = []
+    left_out: list[str] = []
     for name in backbones or EMBEDDED:
         try:
             embedding = BackboneEmbedding(get_backbone(name))
         except AutoclError as reason:
             if backbones:
                 raise
-            say(f"without {name}: {reason}")
+            left_out.append(f"without {name}: {reason}")
             continue
         load_set = cache(_images)
         for entry in opened:
             if why := _unfit(entry, embedding):
-                if learners and len(backbones) <= 1:
-                    raise InputError(why)
-                continue
-            entries.append(_behind(entry, embedding, load_set))
+                left_out.append(why)
+            else:
+                entries.append(_behind(entry, embedding, load_set))
         how: dict[str, Any] = {} if diet is None else {"diet": diet}
         how |= {"load_set": load_set, "features_of": title(name)}
-        inside = PROMPTS if everything and name.startswith(VIT) else {}
-        for method, options in {**chosen, **inside}.items():
-            given = _network(method, name) or {"embedding": embedding}
+        for method, options in (methods or {}).items():
+            inside = "vit" in needs_of(method)
+            if inside and not name.startswith(VIT):
+                left_out.append(f"{method} works inside a vision transformer, not on {name}: vit:FILE")
+                continue
+            given = {"vit": name.removeprefix(VIT)} if inside else {"embedding": embedding}
             entries.append(method_entry(method, **options, **given, **how))
     if not entries:
-        raise InputError(
-            "there is no backbone to measure with: pip install autocl[photos], or --backbone NAME"
-        )
+        raise InputError(f"nothing can be measured behind a backbone ({'; '.join(left_out)})")
+    for line in left_out:
+        say(line)
     return entries
+
+
+def find_backbone_entries(
+    protocol: Protocol, backbones: Sequence[str], learners: Sequence[str], methods: Sequence[str], **how: Any
+) -> list[Entry]:
+    """`backbone_entries` from the words of a command line: methods by name, with the options of the table.
+
+    Without learners and methods: all learners of vectors in the zoo and all statistics of the table, and the
+    prompt methods where a backbone is a vision transformer of ours.
+    """
+    usual = dict(protocol.statistics or STATISTICS)
+    if any(name.startswith(VIT) for name in backbones):
+        usual |= PROMPTS
+    if not learners and not methods:
+        learners = [name for name in zoo.names() if _reads_vectors(find_learner(name))]
+        methods = ("all",)
+    named = usual if "all" in methods else {name: usual.get(name, {}) for name in methods}
+    return backbone_entries(backbones, learners=learners, methods=named, **how)
 
 
 def title(backbone: str) -> str:
@@ -93,22 +113,8 @@ def title(backbone: str) -> str:
     return f"{source}:{Path(what).name}" if source in ("vit", "onnx") and colon else backbone
 
 
-def _network(method: str, backbone: str) -> dict[str, Any]:
-    """The option of a method that works inside a network instead of on its features."""
-    if "vit" not in needs_of(method):
-        return {}
-    if not backbone.startswith(VIT):
-        raise InputError(f"method {method!r} works inside a vision transformer: give --backbone vit:FILE")
-    return {"vit": backbone.removeprefix(VIT)}
-
-
 def _images(ref: SetRef) -> ImageSet:
     return load(ref.name, ref.split, **dict(ref.options))
-
-
-def _shipped() -> Sequence[Entry]:
-    """Learners of the zoo that read vectors."""
-    return [e for e in map(open_learner, zoo.names()) if _reads_vectors(e.learner)]
 
 
 def _reads_vectors(learner: Learner) -> bool:
@@ -141,11 +147,3 @@ def _behind(entry: Entry, embedding: BackboneEmbedding, load_set: Loader) -> Ent
         fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
         load=load_set,
     )
-
-
-def find_backbone_entries(
-    backbones: Sequence[str], learners: Sequence[str], methods: Sequence[str], **how: Any
-) -> list[Entry]:
-    """`backbone_entries` from the words of a command line: methods by name, with the options of the table."""
-    named = {name: STATISTICS.get(name, {}) for name in methods} if methods else None
-    return backbone_entries(backbones, learners=learners, methods=named, **how)

@@ -14,8 +14,8 @@ from torch import Tensor
 from autocl.baselines.base import Method, get_method
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
+from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.features import compute_features
-from autocl.data.fixed import Stage, chain_stream
 from autocl.data.folder import from_folder
 from autocl.data.imageset import FeatureSet, ImageSet
 from autocl.data.stream import Stream, Task, side_by_side
@@ -133,10 +133,12 @@ def evaluate_folder(
     learner, images, features = _opened(learner, folder, backbone)
     parsed = parse_tasks(tasks, images)
     stages = [
-        Stage(name=",".join(names), train=images, test=None, classes=tuple(map(images.classes.index, names)))
+        TaskSpec(
+            name=",".join(names), train=images, test=None, classes=tuple(map(images.classes.index, names))
+        )
         for names in parsed
     ]
-    stream = side_by_side([chain_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)])
+    stream = side_by_side([build_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)])
     rivals = {n: get_method(method, embedding=features, **o) for n, (method, o) in RIVALS.items()}
     entered: dict[str, Method] = {name: InContext(learner, features), **rivals}
     return OwnResult(
@@ -154,7 +156,7 @@ def _opened(
 ) -> tuple[Learner, ImageSet, Embedding]:
     """The learner, the images, and what it sees of them."""
     if backbone is None:
-        if learner.any_length:
+        if learner.takes_vectors:
             raise InputError(
                 "this learner takes vectors: let images pass a frozen network first, as --backbone lite2"
             )

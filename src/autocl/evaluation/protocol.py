@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from autocl.data.fixed import Demos
+from autocl.data.eval_streams import Demos
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream
 from autocl.errors import InputError
@@ -109,10 +109,15 @@ class Protocol:
     """Place among the tables: the paper's in its order, others last."""
     references: str = ""
     """Numbers of others that no entry can be compared with cell by cell, in words."""
-    behind_backbone: bool = False
-    """Whether entries stand behind a frozen pre-trained network (see `on_backbone`)."""
+    statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of a table behind a frozen network: methods measured when none is named, with their options."""
     revision: int = 1
     """Raised when a protocol changes what it computes, so that old results are not reused."""
+
+    @property
+    def behind_backbone(self) -> bool:
+        """Whether entries stand behind a frozen pre-trained network (see `on_backbone`)."""
+        return bool(self.statistics)
 
     @property
     def cells(self) -> list[str]:

@@ -1,15 +1,13 @@
 """Figures: functions that draw on given axes, or on a new figure, and return the axes."""
 
-from autocl.figures.emergence import plot_emergence
-from autocl.figures.film import weight_film
-from autocl.figures.matrix import plot_transfer_matrix
-from autocl.figures.stream import plot_accuracy_over_stream
+from autocl.figures.matrix import plot_accuracy_over_stream, plot_emergence, plot_transfer_matrix
 from autocl.figures.weights import (
     plot_effective_rank,
     plot_learning_rates,
     plot_weight_change,
     plot_weight_strip,
     plot_weights,
+    weight_film,
 )
 from autocl.figures.world import plot_world
 

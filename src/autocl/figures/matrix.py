@@ -1,4 +1,7 @@
-"""The transfer matrix as a heat map with numbers."""
+"""Figures of accuracies and losses: the transfer matrix, accuracy over a stream, loss terms over training.
+
+The last is the paper's Figure 2: terms of meta-training, apart by image set and position.
+"""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +9,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from autocl.errors import InputError
-from autocl.figures.style import SEQUENTIAL, axes
+from autocl.evaluation.emergence import Emergence
+from autocl.evaluation.trace import Trace
+from autocl.figures.style import COLOURS, SEQUENTIAL, axes, mark_boundaries, quiet
 from autocl.matrix import TransferMatrix
 
 CROWDED = 10
@@ -58,4 +63,50 @@ def plot_transfer_matrix(
     ax.spines[:].set_visible(False)
     assert ax.figure is not None
     ax.figure.colorbar(image, ax=ax, label="accuracy (%)", shrink=0.8)
+    return ax
+
+
+def plot_emergence(emergence: Emergence, ax: Axes | None = None) -> Axes:
+    """One line for each term: whole for learning a task, dashed for what is left of it after later ones."""
+    ax = axes(ax, size=(6.0, 3.6))
+    sets = list(dict.fromkeys(c.set for c in emergence.curves))
+    for curve in emergence.curves:
+        # The first position is the stronger line. Colours tell sets apart, or positions if there is one set.
+        which = sets.index(curve.set) if len(sets) > 1 else curve.position - 1
+        ax.plot(
+            curve.steps,
+            curve.losses,
+            color=COLOURS[which % len(COLOURS)],
+            linestyle="--" if curve.backward else "-",
+            linewidth=1.8 if curve.position == 1 else 1.0,
+            alpha=1.0 if curve.position == 1 else 0.7,
+            label=curve.label,
+        )
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("meta-training step")
+    ax.set_ylabel("cross-entropy (nats)")
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    quiet(ax)
+    return ax
+
+
+def plot_accuracy_over_stream(trace: Trace, ax: Axes | None = None) -> Axes:
+    """One line for each task, thin before it is learned; the band is one standard deviation over runs."""
+    ax = axes(ax, size=(7.0, 3.2))
+    values = 100 * trace.accuracy
+    mean, std = values.mean(0).numpy(), values.std(0, correction=0).numpy()
+    low, high = (mean - std).clip(min=0), (mean + std).clip(max=100)
+    demos, learned = trace.demos.numpy(), trace.learned.tolist()
+    starts = [0, *learned[:-1]]
+    for task, name in enumerate(trace.tasks):
+        colour, begin = COLOURS[task % len(COLOURS)], starts[task]
+        ax.plot(demos[: begin + 1], mean[: begin + 1, task], color=colour, linewidth=0.7, alpha=0.6)
+        ax.plot(demos[begin:], mean[begin:, task], color=colour, linewidth=1.8, label=name)
+        ax.fill_between(demos[begin:], low[begin:, task], high[begin:, task], color=colour, alpha=0.15, lw=0)
+    mark_boundaries(ax, demos[learned].tolist(), trace.tasks)
+    ax.set_xlim(0, int(demos[-1]))
+    ax.set_ylim(0, 102)
+    ax.set_xlabel("demos seen")
+    ax.set_ylabel("accuracy (%)")
+    quiet(ax)
     return ax

@@ -13,21 +13,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
-from autocl.evaluation.lines import put_lines, read_lines
 from autocl.evaluation.protocol import train_and_test
-from autocl.evaluation.results import percent
+from autocl.evaluation.results import percent, put_lines, read_lines
 from autocl.evaluation.trace import Trace, trace
 from autocl.evaluation.weights import record_film
-from autocl.figures.film import weight_film
-from autocl.figures.stream import plot_accuracy_over_stream
+from autocl.figures.matrix import plot_accuracy_over_stream
 from autocl.figures.weights import (
     plot_effective_rank,
     plot_learning_rates,
     plot_weight_change,
     plot_weight_strip,
+    weight_film,
 )
 from autocl.files import write_atomic
 

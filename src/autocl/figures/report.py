@@ -9,13 +9,12 @@ from typing import Any
 from autocl import zoo
 from autocl.errors import InputError
 from autocl.evaluation.emergence import Emergence, EmergenceLine
-from autocl.evaluation.lines import read_lines
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import Result, read_results
+from autocl.evaluation.results import Result, read_lines, read_results
 from autocl.evaluation.statistics import Status, Summary, summarise
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
-from autocl.figures.emergence import plot_emergence
+from autocl.figures.matrix import plot_emergence
 from autocl.figures.page import heat, inline, write_page
 from autocl.figures.pictures import LINES, REPORT, WeightsLine, draw, place
 from autocl.recipes import meta_baselines

@@ -1,4 +1,4 @@
-"""What a layer of a learner is: a pure function of (input, state), with a way to answer queries.
+"""Interface of a layer: a pure function of (input, state), with a way to answer queries.
 
 Shape legend: B = streams, T = demos of a segment, Q = queries, C = width in, C' = width out.
 """
@@ -19,7 +19,7 @@ class Layer(Protocol):
     """Anything that can stand in a learner's stack."""
 
     def initial_state(self, batch: int) -> State:
-        """What the layer knows before the first demo."""
+        """Return the state before the first demo."""
 
     def __call__(self, h: Tensor, state: State) -> tuple[Tensor, State]:
         """Run a segment of demos h [B, T, C] -> [B, T, C'] and return the state after it, as new tensors."""
@@ -30,7 +30,7 @@ class Layer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
-    """What a stack of layers is built from."""
+    """Settings of a stack of layers."""
 
     width: int
     """C."""

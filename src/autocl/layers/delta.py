@@ -69,7 +69,7 @@ class DeltaLayer(nn.Module):
         return self._join(h, q @ Wt + gain[..., None] * error)
 
     def _written(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What the slow network makes of h: q, k, v [B, H, T, D] and β [B, H, T]."""
+        """Project h to q, k, v [B, H, T, D] and β [B, H, T] by the slow network."""
         D = self.head_size
         z = self.slow(self.norm(h)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v, beta = z.split([D, D, D, 1], dim=-1)

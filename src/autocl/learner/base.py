@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from autocl.config import non_default, one_from_dict, to_dict
 from autocl.encoders import Encoder
 from autocl.encoders.base import fingerprint_of
-from autocl.errors import FileError, InputError
+from autocl.errors import FileError, InputError, StateError
 from autocl.files import write_tensors
 from autocl.learner.config import InputConfig, LearnerConfig
 from autocl.learner.state import LearnerState
@@ -24,7 +24,7 @@ from autocl.weights import load_module
 FILE_NAME = "learner.safetensors"
 MAX_STATE = 2**29
 MAX_PIXELS = 2**24
-"""What a learner from a file may need at most: bytes for each stream, numbers for each image."""
+"""Limits for a learner from a file: bytes of state for each stream, numbers for each image."""
 
 
 class Learner(nn.Module):
@@ -43,7 +43,7 @@ class Learner(nn.Module):
     """
 
     config_type: ClassVar[type[InputConfig]]
-    """What a subclass is made of."""
+    """Configuration class that a subclass is built from."""
     kinds: ClassVar[dict[type[InputConfig], type["Learner"]]] = {}
     """All subclasses, by their configuration."""
     encoder: Encoder
@@ -53,6 +53,9 @@ class Learner(nn.Module):
     """Whether it takes ready-made vectors of any length; `with_features` makes one for a given length."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
+    test_every: int = 1
+    """Where demos are predicted before they are learned, one in so many: more where a state that has changed
+    must be prepared for answering, which costs far more than learning."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -73,7 +76,7 @@ class Learner(nn.Module):
         self.config: Any = config
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
-        """What the learner knows before the first demo, for a batch of streams.
+        """Return the state before the first demo, for a batch of streams.
 
         Args:
             batch: B.
@@ -104,7 +107,7 @@ class Learner(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the learner is."""
+        """Device of the parameters."""
         return next(chain(self.parameters(), self.buffers())).device
 
     def encode(self, x: Tensor) -> Tensor:
@@ -133,9 +136,21 @@ class Learner(nn.Module):
         return self.predict_features(self.encode(x), state)
 
     def learn_features(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        """`learn` on features f [B, T, F] that `encode` made before."""
+        """`learn` on features f [B, T, F] that `encode` made before.
+
+        Raises:
+            StateError: without gradients, if the new state would hold NaN or infinity. In meta-training loss
+                and gradient say so.
+        """
         self._check_features(f, state)
-        return self._learn(f, y, self._fitting(y, f.shape[:-1], state))
+        new = self._learn(f, y, self._fitting(y, f.shape[:-1], state))
+        if not torch.is_grad_enabled() and not new.finite:
+            raise StateError(
+                f"NaN or infinity in the learner's state after these {y.shape[1]} demos: keep the state "
+                "before them. Such a long stream, or such inputs, are too much for this learner "
+                "(docs/limits.md)"
+            )
+        return new
 
     def predict_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """`predict` on features f [B, Q, F]. All queries of all streams in one pass."""
@@ -158,8 +173,20 @@ class Learner(nn.Module):
             )
         return state
 
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether ready-made vectors go in, because it has no encoder of its own."""
+        return bool(self.config.encoder.kind == "identity")
+
     def with_features(self, length: int) -> "Learner":
         """The same learner for ready-made vectors of this length."""
+        if self.takes_vectors and length == self.encoder.n_features:
+            return self
+        if self.takes_vectors:
+            raise InputError(
+                f"this learner was made for features of length {self.encoder.n_features}, not {length}; "
+                'the learner "vectors" takes any'
+            )
         raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
 
     def fits(self, state: LearnerState) -> bool:

@@ -12,7 +12,7 @@ from autocl.readouts import ReadoutConfig
 
 @dataclass(frozen=True, kw_only=True)
 class InputConfig:
-    """What every learner's configuration says: outputs, images, encoder."""
+    """Settings common to all learners: outputs, images, encoder."""
 
     n_classes: Count = 5
     """N, outputs. Learners whose state can grow start with so many."""
@@ -21,7 +21,7 @@ class InputConfig:
     width: Count = 32
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     standardise: Literal["image", "set"] = "set"
-    """How pixels become input: each image by its own mean and deviation, or all by those of their set."""
+    """Standardisation of pixels: each image by its own mean and deviation, or all by those of their set."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -39,7 +39,7 @@ class LearnerConfig(InputConfig):
     retired: ClassVar[dict[str, Any]] = {"softmax_input": False, "shared_rate": False}
 
     mixer: Annotated[str, OneOf(MIXERS.names)] = "srwm"
-    """What carries the state: the paper's srwm; another one under the same objective; or srmixer, the
+    """Layer that carries the state: the paper's srwm; another one under the same objective; or srmixer, the
     self-referential MLP-mixer, which takes the place of the encoder, too (encoder.kind "patches")."""
     model_width: Count = 256
     heads: Count = 16
@@ -56,7 +56,7 @@ class LearnerConfig(InputConfig):
     labels: Literal["synchronous", "delayed"] = "synchronous"
     """delayed: the label of demo t enters with demo t+1, and a prediction is made at every step."""
     readout: Literal["linear", "ridge", "kernel"] = "linear"
-    """What answers beside the linear head; not in the paper. ridge: regression on keys made by a network
+    """Head beside the linear one; not in the paper. ridge: regression on keys made by a network
     (`NetworkReadout`). kernel: on keys that approximate a Gaussian kernel (`KernelReadout`)."""
     readout_keys: Annotated[int, Range(2)] = 128
     """ridge, kernel: size of the keys; the state grows with its square."""

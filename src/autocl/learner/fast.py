@@ -51,7 +51,7 @@ class FastWeightLearner(Learner):
         self.readout = _readout(config, features)
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
-        """What the learner knows before the first demo; the number of outputs is the learner's own."""
+        """Return the state before the first demo; the number of outputs is the learner's own."""
         if n_classes is not None and n_classes > self.config.n_classes:
             raise InputError(
                 f"{n_classes} outputs are needed, this learner has {self.config.n_classes}: use a learner "
@@ -204,7 +204,7 @@ def build_layers(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn
 
 
 def _readout(config: LearnerConfig, n_features: int) -> RidgeReadout | None:
-    """What answers beside the linear head, if anything."""
+    """Build the head beside the linear one, or None."""
     if config.readout == "linear":
         return None
     form = ReadoutConfig(kind=config.readout, keys=config.readout_keys, hidden=config.readout_hidden)

@@ -1,4 +1,4 @@
-"""From what a person calls a learner to the learner: a name in the zoo, a path, or the thing itself."""
+"""Find a learner by its name in the zoo, by its path, or take the object itself."""
 
 import copy
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from autocl.errors import InputError
 from autocl.learner.base import FILE_NAME, Learner
 from autocl.names import guess, match
 
-GENERIC = (FILE_NAME, "best.safetensors")
+DEFAULT_FILES = (FILE_NAME, "best.safetensors")
 """Names of a learner's file in a folder of its own: that of `save_pretrained`, that of a run."""
 
 
@@ -25,7 +25,7 @@ def learner_file(learner: str | Path) -> Iterator[Path]:
     path = Path(learner)
     shipped = match(str(learner), zoo.names())
     if path.exists() and shipped != learner:
-        yield next((path / name for name in GENERIC if (path / name).is_file()), path)
+        yield next((path / name for name in DEFAULT_FILES if (path / name).is_file()), path)
     elif shipped is not None and isinstance(learner, str):
         with zoo.file(shipped) as file:
             yield file
@@ -37,9 +37,9 @@ def learner_file(learner: str | Path) -> Iterator[Path]:
         )
 
 
-def title_of(file: Path) -> str:
-    """What a learner from a file is called in tables: after the file, or its folder where that says more."""
-    return file.resolve().parent.name if file.name in GENERIC else file.stem
+def display_name(file: Path) -> str:
+    """Name of a learner in tables: after its file, or its folder if the file has a default name."""
+    return file.resolve().parent.name if file.name in DEFAULT_FILES else file.stem
 
 
 def find_learner(learner: str | Path | Learner) -> Learner:

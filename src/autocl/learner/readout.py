@@ -48,11 +48,12 @@ class ReadoutLearner(Learner):
             config.readout, n_features=self.encoder.n_features, n_classes=config.n_classes
         )
         self.grows = self.readout.grows
-        self.any_length = config.encoder.kind == "identity" and self.readout.any_length
+        self.any_length = self.takes_vectors and self.readout.any_length
         self.steps_per_demo = self.readout.steps_per_demo
+        self.test_every = self.readout.test_every
 
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
-        """What the learner knows before the first demo, with as many outputs as asked for."""
+        """Return the state before the first demo, with as many outputs as asked for."""
         N = self.config.n_classes if n_classes is None else n_classes
         return LearnerState(self.readout.initial_state(batch, N))
 
@@ -92,7 +93,7 @@ class ReadoutLearner(Learner):
         return other
 
     def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
-        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        """Novelty [B, Q] of queries f [B, Q, F]: 0 like the demos, 1 like none of them."""
         return self.readout.novelty(self._scaled(f), dict(state.tensors))
 
     def forget(self, state: LearnerState, output: int) -> LearnerState:

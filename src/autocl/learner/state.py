@@ -3,6 +3,7 @@
 Shape legend: B = streams.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,12 @@ class LearnerState:
         """Size in memory when every stream has its own copy."""
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
 
+    @property
+    def finite(self) -> bool:
+        """Whether no number in it is NaN, infinite, or so large that their sum would be."""
+        # A sum is five times as fast as looking at each, and this is asked at every demo.
+        return all(math.isfinite(t.sum()) for t in self.tensors.values() if t.is_floating_point())
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LearnerState):
             return NotImplemented
@@ -74,10 +81,10 @@ class LearnerState:
         return self._map(lambda t: t[index])
 
     @staticmethod
-    def stack(states: "list[LearnerState]") -> "LearnerState":
+    def cat(states: "list[LearnerState]") -> "LearnerState":
         """Put streams of several states into one batch."""
         if not states or any(s.tensors.keys() != states[0].tensors.keys() for s in states):
-            raise InputError("stack needs at least one state, all of the same learner")
+            raise InputError("cat needs at least one state, all of the same learner")
         return LearnerState({n: torch.cat([s.tensors[n] for s in states]) for n in states[0].tensors})
 
     def fork(self) -> "LearnerState":

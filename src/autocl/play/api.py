@@ -1,5 +1,6 @@
 """The API: what can be asked over HTTP. `/docs` shows it to people, `/openapi.json` to programs."""
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -13,7 +14,8 @@ from starlette.routing import Route
 
 from autocl import __version__
 from autocl.errors import AutoclError
-from autocl.estimator.encoded import Encoded
+from autocl.estimator.inputs import Encoded
+from autocl.pictures import Pixels
 from autocl.play import requests as body
 from autocl.play.engine import Engine
 from autocl.play.limits import Limits, RefusedError
@@ -22,6 +24,9 @@ from autocl.play.portrait import portrait
 from autocl.play.session import Answer, Session
 from autocl.play.sessions import Sessions
 from autocl.play.tour import tour_stream
+
+DECODING = 2
+"""Requests whose pictures are decoded at the same time."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -38,6 +43,8 @@ class Api:
     def __init__(self, engine: Engine, sessions: Sessions, *, local: bool) -> None:
         self.engine, self.sessions, self.local = engine, sessions, local
         self.limits: Limits = sessions.limits
+        # The largest pictures take hundreds of megabytes while they are decoded: few at a time.
+        self._decoding = asyncio.Semaphore(DECODING)
 
     def routes(self) -> list[Route]:
         """All of the API."""
@@ -87,7 +94,8 @@ class Api:
 
     async def show(self, request: Request) -> Response:
         """What a session knows."""
-        return JSONResponse(await self._on(request, _nothing))
+        name = request.path_params["session"]
+        return JSONResponse(await self.engine.run(lambda _: _summary(self.sessions.get(name))))
 
     async def delete(self, request: Request) -> Response:
         """End of a session."""
@@ -98,21 +106,19 @@ class Api:
     async def learn(self, request: Request) -> Response:
         """Learn labelled pictures; says what was believed of each just before."""
         images, labels, features = await body.read_lesson(request, self.limits)
-        pictures = await run_in_threadpool(body.decode_all, self.engine, images, self.limits)
+        pictures = await self._decoded(images)
         name = request.path_params["session"]
 
         def work(seen: Encoded) -> dict[str, Any]:
-            session = self.sessions.get(name)
-            before = session.learn(seen, labels)
-            self.sessions.keep(session)
-            return {"before": _answers(before, seen, features), **_summary(session)}
+            before = self.sessions.change(name, lambda session: session.learn(seen, labels))
+            return {"before": _answers(before, seen, features), **_summary(self.sessions.get(name))}
 
         return JSONResponse(await self.engine.run(work, pictures))
 
     async def predict(self, request: Request) -> Response:
         """What pictures show."""
         images, features, top = await body.read_question(request, self.limits)
-        pictures = await run_in_threadpool(body.decode_all, self.engine, images, self.limits)
+        pictures = await self._decoded(images)
         name = request.path_params["session"]
 
         def work(seen: Encoded) -> dict[str, Any]:
@@ -131,7 +137,7 @@ class Api:
     async def put_state(self, request: Request) -> Response:
         """Go on from such a file."""
         data = await body.read_body(request, self.limits)
-        return JSONResponse(await self._on(request, lambda s: self.sessions.load_state(s, data), keep=True))
+        return JSONResponse(await self._on(request, lambda s: self.sessions.load_state(s, data)))
 
     async def picture(self, request: Request) -> Response:
         """The state, drawn."""
@@ -142,31 +148,31 @@ class Api:
     async def back(self, request: Request) -> Response:
         """Go to another moment."""
         asked = await body.read_form(request, self.limits, body.ToMoment)
-        return JSONResponse(await self._on(request, lambda s: s.go_to(asked["moment"]), keep=True))
+        return JSONResponse(await self._on(request, lambda s: s.go_to(asked["moment"])))
 
     async def forget(self, request: Request) -> Response:
         """Forget a class."""
         asked = await body.read_form(request, self.limits, body.Named)
-        return JSONResponse(await self._on(request, lambda s: s.forget(asked["label"]), keep=True))
+        return JSONResponse(await self._on(request, lambda s: s.forget(asked["label"])))
 
     async def rename(self, request: Request) -> Response:
         """Rename a class."""
         asked = await body.read_form(request, self.limits, body.Renamed)
         work = lambda s: s.rename(asked["label"], asked["to"])  # noqa: E731
-        return JSONResponse(await self._on(request, work, keep=True))
+        return JSONResponse(await self._on(request, work))
 
-    async def _on(
-        self, request: Request, work: Callable[[Session], None], *, keep: bool = False
-    ) -> dict[str, Any]:
-        """Do something with the session that a request names; returns what it knows then."""
+    async def _decoded(self, images: list[bytes]) -> list[Pixels]:
+        """Pixels of image files."""
+        async with self._decoding:
+            return await run_in_threadpool(body.decode_all, self.engine, images, self.limits)
+
+    async def _on(self, request: Request, work: Callable[[Session], None]) -> dict[str, Any]:
+        """Change the session that a request names; returns what it knows then."""
         name = request.path_params["session"]
 
         def done(_: Encoded) -> dict[str, Any]:
-            session = self.sessions.get(name)
-            work(session)
-            if keep:
-                self.sessions.keep(session)
-            return _summary(session)
+            self.sessions.change(name, work)
+            return _summary(self.sessions.get(name))
 
         return await self.engine.run(done)
 
@@ -183,10 +189,6 @@ def _told(handler: Handler) -> Handler:
             return JSONResponse({"error": str(error)}, 422)
 
     return told
-
-
-def _nothing(session: Session) -> None:
-    """Only look."""
 
 
 def _summary(session: Session) -> dict[str, Any]:

@@ -18,10 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from autocl.errors import AutoclError, InputError
-from autocl.estimator.backbone import PHOTOS, SIDE, find_backbone
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.encoded import Encoded
-from autocl.estimator.inputs import takes_vectors
+from autocl.estimator.inputs import PHOTOS, SIDE, Encoded, find_backbone, takes_vectors
 from autocl.learner.find import find_learner
 from autocl.pictures import Pixels, decode
 

@@ -87,7 +87,7 @@ def document(limits: Limits) -> Json:
             "post": _answer(
                 "Learn pictures, one after the other, all or none: JSON, or one image file with ?label=NAME. "
                 "Answers with what was believed of each just before",
-                LEARNED, lesson, _query("label"), _query("features"),
+                LEARNED, lesson, _query("label"), _query("features", ["0", "1"]),
             )
         },
         f"{one}/predict": {
@@ -95,7 +95,7 @@ def document(limits: Limits) -> Json:
                 "Ask about pictures: JSON, or one image file. Nothing changes",
                 _object(["answers", "moment"], answers={"type": "array", "items": _ref("Answer")},
                         moment={"type": "integer"}),
-                question, _query("features"),
+                question, _query("features", ["0", "1"]),
             )
         },
         f"{one}/state": {
@@ -207,8 +207,9 @@ def _many(items: Json, limits: Limits) -> Json:
     return {"type": "array", "items": items, "minItems": 1, "maxItems": limits.pictures}
 
 
-def _query(name: str) -> Json:
-    return {"name": name, "in": "query", "schema": {"type": "string"}}
+def _query(name: str, values: list[str] | None = None) -> Json:
+    schema: Json = {"type": "string"} if values is None else {"enum": values}
+    return {"name": name, "in": "query", "schema": schema}
 
 
 def _ref(name: str) -> Json:

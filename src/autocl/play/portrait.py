@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from autocl.estimator.state import Memory
+from autocl.estimator.state import ClassifierState
 
 SIDE = 192
 """Pixels a side; larger states are shown by means of neighbours."""
 WARM, COLD, GROUND = (255, 150, 50), (60, 140, 255), (16, 18, 24)
 
 
-def portrait(memory: Memory | None) -> bytes:
+def portrait(memory: ClassifierState | None) -> bytes:
     """A PNG of SIDE×SIDE pixels; dark all over when nothing was learned.
 
     Numbers of very different size share the picture: each tensor is shown relative to its own typical size.
@@ -30,7 +30,7 @@ def portrait(memory: Memory | None) -> bytes:
     return file.getvalue()
 
 
-def _values(memory: Memory) -> npt.NDArray[np.float64]:
+def _values(memory: ClassifierState) -> npt.NDArray[np.float64]:
     """[SIDE²] in -1 … 1."""
     parts = []
     for state in memory.members:

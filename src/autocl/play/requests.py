@@ -88,7 +88,7 @@ async def read_lesson(request: Request, limits: Limits) -> tuple[list[bytes], li
     """Image files and labels of a `learn`, and whether the features are wanted."""
     if is_image(request):
         label = request.query_params.get("label", "")
-        return [await read_body(request, limits)], [label], "features" in request.query_params
+        return [await read_body(request, limits)], [label], request.query_params.get("features") == "1"
     lesson = await read_form(request, limits, Lesson)
     examples = lesson["examples"]
     images = unpack([example["image"] for example in examples], limits)
@@ -98,10 +98,12 @@ async def read_lesson(request: Request, limits: Limits) -> tuple[list[bytes], li
 async def read_question(request: Request, limits: Limits) -> tuple[list[bytes], bool, int | None]:
     """Image files of a `predict`, whether the features are wanted, and how many answers."""
     if is_image(request):
-        return [await read_body(request, limits)], "features" in request.query_params, None
+        return [await read_body(request, limits)], request.query_params.get("features") == "1", None
     question = await read_form(request, limits, Question)
-    images = unpack(question["images"], limits)
-    return images, question.get("features", False), question.get("top")
+    top = question.get("top")
+    if top is not None and top < 1:
+        raise RefusedError(422, f"top is {top}: ask for at least 1 label")
+    return unpack(question["images"], limits), question.get("features", False), top
 
 
 def unpack(images: list[str], limits: Limits) -> list[bytes]:

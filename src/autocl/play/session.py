@@ -14,9 +14,9 @@ import numpy as np
 
 from autocl.errors import InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.encoded import Encoded
-from autocl.estimator.hooks import NoticingNovelty
-from autocl.estimator.state import Memory
+from autocl.estimator.exact import NoticingNovelty
+from autocl.estimator.inputs import Encoded
+from autocl.estimator.state import ClassifierState
 from autocl.play.limits import Limits, RefusedError, clean_label
 
 
@@ -49,10 +49,10 @@ class Session:
         self.used = time.time()
         """When it was last asked for, in seconds since 1970."""
         self._classifier = classifier
-        self._moments: dict[int, Memory | None] = {0: None}
+        self._moments: dict[int, ClassifierState | None] = {0: None}
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> ClassifierState | None:
         """All that was learned; None: nothing."""
         return self._moments[self.moment]
 
@@ -182,7 +182,7 @@ class Session:
             raise RefusedError(409, "nothing was learned yet: there is no state to save")
         self._classifier.save(path, notes={"moment": str(self.moment)})
 
-    def _append(self, memory: Memory | None) -> None:
+    def _append(self, memory: ClassifierState | None) -> None:
         if _nbytes(memory) > self.limits.state_bytes:
             raise RefusedError(
                 413,
@@ -209,5 +209,5 @@ class Session:
             raise RefusedError(404, f"no class {label[:100]!r} in this session")
 
 
-def _nbytes(memory: Memory | None) -> int:
+def _nbytes(memory: ClassifierState | None) -> int:
     return 0 if memory is None else sum(state.nbytes for state in memory.members)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -21,6 +22,8 @@ from autocl.files import read_tensors, remove_drafts, write_json
 from autocl.play.engine import Engine
 from autocl.play.limits import Limits, RefusedError
 from autocl.play.session import Session
+
+T = TypeVar("T")
 
 NAME = re.compile(r"[A-Za-z0-9_-]{22}")
 """What a session is called: 128 random bits, which are also the permission to use it."""
@@ -86,15 +89,22 @@ class Sessions:
         session.used = self._clock()
         return session
 
-    def keep(self, session: Session) -> None:
-        """Write what a session has become to the folder. Must end before the request is answered."""
-        if self.store is None:
-            return
-        file = self._file(session.name, ".safetensors")
-        if session.memory is None:
-            file.unlink(missing_ok=True)
-        else:
-            session.save(file)
+    def change(self, name: str, work: Callable[[Session], T]) -> T:
+        """Let some work change a session, and write what it has become before anybody hears of it.
+
+        Returns:
+            What the work returns.
+        """
+        session = self.get(name)
+        before = session.moment
+        result = work(session)
+        try:
+            self._keep(session)
+        except FileError as error:
+            with suppress(RefusedError):
+                session.go_to(before)
+            raise RefusedError(507, f"nothing was changed: {error}") from error
+        return result
 
     def delete(self, name: str) -> None:
         """Remove a session and its files."""
@@ -117,6 +127,15 @@ class Sessions:
             path = Path(folder) / "state.safetensors"
             session.save(path)
             return path.read_bytes()
+
+    def _keep(self, session: Session) -> None:
+        if self.store is None:
+            return
+        file = self._file(session.name, ".safetensors")
+        if session.memory is None:
+            file.unlink(missing_ok=True)
+        else:
+            session.save(file)
 
     def _stored(self, name: str) -> Session | None:
         if self.store is None or not NAME.fullmatch(name) or not self._file(name, ".json").is_file():

@@ -36,10 +36,12 @@ class Readout(nn.Module):
     """Whether new classes can be added to a state at any time."""
     merges: ClassVar[bool] = True
     """Whether states that learned different classes can be made one."""
-    any_length: ClassVar[bool] = False
+    any_length: bool = False
     """Whether it was meta-learned for features of any length, not only for those of its encoder."""
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
+    test_every: int = 1
+    """One demo in so many is predicted before it is learned (see `Learner`)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,8 +157,8 @@ class ReadoutConfig:
 
     kind: Annotated[str, OneOf(READOUTS.names)] = "means"
     keys: Natural = 0
-    """ridge, kernel: size of the keys; the state grows with its square. ridge: 0 takes the features
-    themselves, scaled to unit length."""
+    """ridge, kernel, universal: size of the keys; the state grows with its square. ridge: 0 takes features
+    themselves, scaled to unit length; universal: 0 takes them without a map."""
     hidden: Natural = 0
     """ridge: units of the network that makes the keys, 0: linear. online: units of the head, 0: linear."""
     penalty: Positive = 1.0

@@ -1,12 +1,12 @@
-"""Closed-form answers from a memory: kernels, ridge regression, discriminants, cosines to class means.
+"""Closed-form classifiers over a memory: Gaussian kernels, ridge regression, discriminants, class means.
 
-Each expert answers queries, and the prototypes themselves as if each had not been learned (leave-one-out,
-also in closed form): its own examination on what the stream has shown.
+Each scores queries, and scores the prototypes themselves as if each had not been learned (leave-one-out, in
+closed form): its examination on what the stream has shown.
 
-Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = classes.
+Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = classes, E = experts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,6 +15,19 @@ from torch.nn import functional as F
 
 from autocl.readouts.memory import FREE, Memory
 
+KERNELS = ((1.0, 0.02), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
+"""(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
+spread of the demos. Chosen on validation sets (docs/notebook.md)."""
+WHITENED_KERNEL = (3.0, 0.1)
+"""The same for distances in the metric of the within-class scatter."""
+WHITENING = 4.0
+"""Share of a round scatter that is added to the within-class scatter for `WHITENED_KERNEL`."""
+PENALTY = 0.2
+"""Of ridge regression, in units of the spread."""
+SHRINKAGE = 60.0
+"""Of the discriminants: so many demos' worth of scatter that is equal in all directions."""
+NAMES = (*(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS), "whitened", "ridge", "lda", "cosine")
+"""Of all experts, in their order."""
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_DEVIATION = 0.01
@@ -23,13 +36,13 @@ LEAST_NOISE = 0.05
 """A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
 
-class Expert(NamedTuple):
-    """One way to answer."""
+class Panel(NamedTuple):
+    """Experts that share their computation."""
 
     read: Callable[[Tensor], Tensor]
-    """Queries [B, Q, D] -> scores [B, Q, N]."""
+    """Queries [B, Q, D] -> scores [B, E, Q, N]."""
     left_out: Tensor
-    """[B, M, N], scores of each prototype as if it had not been learned."""
+    """[B, E, M, N], scores of each prototype as if it had not been learned."""
 
 
 class Moments(NamedTuple):
@@ -68,58 +81,131 @@ class Moments(NamedTuple):
         """[B, M], 1 where a place holds a prototype."""
         return (self.memory.label != FREE).to(self.target.dtype)
 
+    @property
+    def alone(self) -> Tensor:
+        """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
+        places = self.target.sum(1, keepdim=True)
+        return ((places * self.target).sum(-1) <= 1).to(places.dtype)
 
-def kernel_expert(moments: Moments, gamma: Tensor, penalty: Tensor) -> Expert:
-    """Kernel ridge regression with a Gaussian kernel whose width is in units of the spread of the demos."""
+
+def all_experts(moments: Moments) -> Panel:
+    """Every expert of `NAMES` on one memory."""
+    scatter = moments.memory.scatter if bool((moments.memory.weight > 1).any()) else None
+    apart = (moments.memory.prototype - moments.target @ moments.centre) * moments.used[..., None]
+    apart = apart * moments.memory.weight.sqrt()[..., None]
+    return joined(
+        [
+            kernels(moments),
+            whitened_kernel(moments, apart, scatter),
+            ridge(moments, scatter),
+            discriminants(moments, apart, scatter),
+            cosines(moments),
+        ]
+    )
+
+
+def joined(panels: Sequence[Panel]) -> Panel:
+    """Several panels as one, experts in their order."""
+    return Panel(
+        lambda x: torch.cat([panel.read(x) for panel in panels], 1),
+        torch.cat([panel.left_out for panel in panels], 1),
+    )
+
+
+def kernels(moments: Moments) -> Panel:
+    """Kernel ridge regression with Gaussian kernels of `KERNELS`."""
+    prototype = moments.memory.prototype
+    square = prototype.square().sum(-1)
+
+    def distance(x: Tensor) -> Tensor:
+        return x.square().sum(-1)[..., None] + square[:, None] - 2 * x @ prototype.mT
+
+    return _kernel_panel(moments, KERNELS, distance, moments.spread)
+
+
+def whitened_kernel(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Panel:
+    """Kernel ridge regression on distances in the metric of the within-class scatter.
+
+    Args:
+        moments: of the memory.
+        apart: [B, M, D], prototypes minus their class means, times the roots of their weights.
+        scatter: [B, D, D], of demos around prototypes, or None if there is none.
+    """
+    prototype = moments.memory.prototype
+    demos = moments.memory.demos[:, None, None]
+    inner = inner_product(apart, WHITENING * moments.spread * demos / prototype.shape[-1], scatter)
+    square = inner.square(prototype)
+
+    def distance(x: Tensor) -> Tensor:
+        return inner.square(x)[..., None] + square[:, None] - 2 * inner.product(x, prototype)
+
+    weight = moments.memory.weight
+    pairs = (weight[:, :, None] * weight[:, None] * distance(prototype)).sum((1, 2), keepdim=True)
+    spread = pairs / (2 * demos * (demos - 1).clamp(min=1))
+    spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
+    return _kernel_panel(moments, (WHITENED_KERNEL,), distance, spread)
+
+
+def _kernel_panel(
+    moments: Moments,
+    settings: Sequence[tuple[float, float]],
+    distance: Callable[[Tensor], Tensor],
+    spread: Tensor,
+) -> Panel:
     memory, used = moments.memory, moments.used
-    P, square = memory.prototype, memory.prototype.square().sum(-1)
-    rate = gamma / (4 * moments.spread)
+    rate = used.new_tensor([rate for rate, _ in settings])[:, None, None] / (4 * spread[:, None])
+    noise = used.new_tensor([noise for _, noise in settings])[:, None]
 
     def kernel(x: Tensor) -> Tensor:
-        distance = x.square().sum(-1)[..., None] + square[:, None] - 2 * x @ P.mT
-        near: Tensor = torch.exp(-rate * distance.clamp(min=0)) * used[:, None]
+        near: Tensor = torch.exp(-rate * distance(x).clamp(min=0)[:, None]) * used[:, None, None]
         return near
 
-    noise = penalty * (1 / memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)
-    inverse = _inverse(kernel(P) * used[..., None] + torch.diag_embed(torch.where(used > 0, noise, 1.0)))
-    dual = inverse @ moments.target
-    left_out = moments.target - dual / inverse.diagonal(dim1=1, dim2=2)[..., None]
-    return Expert(lambda x: kernel(x) @ dual, left_out)
+    doubt = noise * (1 / memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
+    diagonal = torch.where(used[:, None] > 0, doubt, 1.0)
+    inverse = _inverse(kernel(memory.prototype) * used[:, None, :, None] + torch.diag_embed(diagonal))
+    dual = inverse @ moments.target[:, None]
+    left_out = moments.target[:, None] - dual / inverse.diagonal(dim1=2, dim2=3)[..., None]
+    return Panel(lambda x: kernel(x) @ dual, left_out)
 
 
-def ridge_expert(moments: Moments, penalty: Tensor) -> Expert:
-    """Ridge regression on all demos, exactly; features centred and in units of their spread, with a bias."""
-    memory, scale = moments.memory, (2 * moments.spread).rsqrt()
+def ridge(moments: Moments, scatter: Tensor | None) -> Panel:
+    """Ridge regression on all demos, exactly; features and targets centred."""
+    memory, weight = moments.memory, moments.memory.weight[..., None]
+    x = (memory.prototype - moments.mean) * moments.used[..., None]
+    inner = inner_product(x * weight.sqrt(), PENALTY * moments.spread, scatter)
+    usual = (moments.size / moments.size.sum(1, keepdim=True).clamp(min=1))[:, None]
+    dual = weight * (moments.target - usual)
 
-    def key(x: Tensor) -> Tensor:
-        z = (x - moments.mean) * scale
-        return torch.cat([z, torch.ones_like(z[..., :1])], dim=-1)
+    def read(q: Tensor) -> Tensor:
+        return (inner.product(q - moments.mean, x) @ dual + usual)[:, None]
 
-    k, weight = key(memory.prototype), memory.weight[..., None]
-    gram = k.mT @ (k * weight) + F.pad(memory.scatter * scale.square(), (0, 1, 0, 1))
-    inverse = _inverse(gram + penalty * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device))
-    weights = inverse @ (k.mT @ (moments.target * weight))
-    leverage = (weight * ((k @ inverse) * k).sum(-1, keepdim=True)).clamp(max=0.999)
-    left_out = (k @ weights - leverage * moments.target) / (1 - leverage)
-    return Expert(lambda x: key(x) @ weights, left_out)
-
-
-def discriminant_expert(moments: Moments, shrinkage: Tensor) -> Expert:
-    """Linear discriminants: the exact within-class scatter of all demos, plus a multiple of identity."""
-    memory, centre = moments.memory, moments.centre
-    D = centre.shape[-1]
-    apart = (memory.prototype - moments.target @ centre) * moments.used[..., None]
-    within = memory.scatter + apart.mT @ (apart * memory.weight[..., None])
-    # `shrinkage` demos' worth of scatter that is equal in all directions
-    round_ = shrinkage * moments.spread / D * torch.eye(D, dtype=within.dtype, device=within.device)
-    inverse = _inverse(within + round_)
-    weights = inverse @ centre.mT
-    bias = -0.5 * (centre * weights.mT).sum(-1)[:, None]
-    left_out = _without_itself(moments, memory.prototype @ weights, 2 * -bias, memory.prototype, inverse)
-    return _normalised(lambda x: x @ weights + bias, left_out, moments)
+    leverage = (weight * inner.square(x)[..., None]).clamp(max=0.999)
+    left_out = (read(memory.prototype)[:, 0] - leverage * moments.target) / (1 - leverage)
+    return Panel(read, left_out[:, None])
 
 
-def cosine_expert(moments: Moments) -> Expert:
+def discriminants(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Panel:
+    """Linear discriminants: the exact within-class scatter of all demos, plus a multiple of identity.
+
+    Arguments as of `whitened_kernel`.
+    """
+    prototype, centre = moments.memory.prototype, moments.centre
+    inner = inner_product(apart, SHRINKAGE * moments.spread / prototype.shape[-1], scatter)
+    norm = inner.square(centre)[:, None]
+    cross, square = inner.product(prototype, centre), inner.square(prototype)
+
+    # A prototype's own demos are taken out of its class mean; the scatter stays.
+    target, weight = moments.target, moments.memory.weight
+    own_cross, own_norm = (cross * target).sum(-1), (norm * target).sum(-1)
+    size = (moments.size[:, None] * target).sum(-1)
+    rest = (size - weight).clamp(min=1)
+    product = (size * own_cross - weight * square) / rest
+    length = (size**2 * own_norm - 2 * size * weight * own_cross + weight**2 * square) / rest**2
+    left_out = torch.where(target > 0, (product - 0.5 * length)[..., None], cross - 0.5 * norm)
+    return _normalised(lambda x: inner.product(x, centre) - 0.5 * norm, left_out, moments)
+
+
+def cosines(moments: Moments) -> Panel:
     """Cosine to the class means, around the mean of all demos."""
     memory = moments.memory
     x = F.normalize(memory.prototype - moments.mean, dim=-1) * moments.used[..., None]
@@ -131,48 +217,61 @@ def cosine_expert(moments: Moments) -> Expert:
     return _normalised(lambda q: F.normalize(q - moments.mean, dim=-1) @ centre.mT, left_out, moments)
 
 
-def _without_itself(moments: Moments, cross: Tensor, norm: Tensor, x: Tensor, metric: Tensor) -> Tensor:
-    """Discriminants of the prototypes when their own demos are taken out of their class mean.
-
-    Args:
-        moments: of the memory.
-        cross: [B, M, N], products of prototypes and class means in the metric.
-        norm: [B, 1, N], of class means with themselves.
-        x: [B, M, D], the prototypes.
-        metric: [B, D, D].
-    """
-    target, weight = moments.target, moments.memory.weight
-    own_cross = (cross * target).sum(-1)
-    own_norm = (norm * target).sum(-1)
-    square = ((x @ metric) * x).sum(-1)
-    size = (moments.size[:, None] * target).sum(-1)
-    rest = (size - weight).clamp(min=1)
-    product = (size * own_cross - weight * square) / rest
-    length = (size**2 * own_norm - 2 * size * weight * own_cross + weight**2 * square) / rest**2
-    return torch.where(target > 0, (product - 0.5 * length)[..., None], cross - 0.5 * norm)
-
-
-def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Expert:
+def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Panel:
     """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all."""
     known = (
         moments.used[..., None]
         * (moments.size[:, None] > 0)
-        * (1 - alone(moments)[..., None] * moments.target)
+        * (1 - moments.alone[..., None] * moments.target)
     )
     number = known.sum((1, 2), keepdim=True).clamp(min=1)
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
     scale = (variance + LEAST_DEVIATION * mean.square() + 1e-12).rsqrt()
-    return Expert(lambda x: read(x) * scale, torch.where(known > 0, left_out * scale, NEVER))
+    return Panel(
+        lambda x: (read(x) * scale)[:, None], torch.where(known > 0, left_out * scale, NEVER)[:, None]
+    )
 
 
-def alone(moments: Moments) -> Tensor:
-    """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
-    places = moments.target.sum(1, keepdim=True)
-    return ((places * moments.target).sum(-1) <= 1).to(places.dtype)
+class InnerProduct(NamedTuple):
+    """⟨u, v⟩ = u A⁻¹ vᵀ for a positive definite A."""
+
+    product: Callable[[Tensor, Tensor], Tensor]
+    """u [B, m, D], v [B, n, D] -> [B, m, n]."""
+    square: Callable[[Tensor], Tensor]
+    """u [B, m, D] -> ⟨u, u⟩ of each row, [B, m]."""
+
+
+def inner_product(rows: Tensor, level: Tensor, scatter: Tensor | None) -> InnerProduct:
+    """The inner product of A = level · I + rowsᵀ rows + scatter.
+
+    Without a scatter A differs from a multiple of identity in the span of the rows only, and a matrix of
+    their number is inverted instead of one of D (Woodbury): cheap while a stream is short.
+
+    Args:
+        rows: [B, M, D].
+        level: [B, 1, 1], positive.
+        scatter: [B, D, D], or None for zero.
+    """
+    M, D = rows.shape[1:]
+    if scatter is None and M < D:
+        eye = torch.eye(M, dtype=rows.dtype, device=rows.device)
+        small = _inverse(level * eye + rows @ rows.mT)
+
+        def product(u: Tensor, v: Tensor) -> Tensor:
+            return (u @ v.mT - (u @ rows.mT) @ (small @ (rows @ v.mT))) / level
+
+        def square(u: Tensor) -> Tensor:
+            part = u @ rows.mT
+            return (u.square().sum(-1) - ((part @ small) * part).sum(-1)) / level[..., 0]
+
+        return InnerProduct(product, square)
+    whole = level * torch.eye(D, dtype=rows.dtype, device=rows.device) + rows.mT @ rows
+    inverse = _inverse(whole if scatter is None else whole + scatter)
+    return InnerProduct(lambda u, v: u @ inverse @ v.mT, lambda u: ((u @ inverse) * u).sum(-1))
 
 
 def _inverse(A: Tensor) -> Tensor:
-    """Inverse of symmetric positive definite matrices [B, n, n]."""
+    """Inverse of symmetric positive definite matrices [..., n, n]."""
     return torch.cholesky_inverse(torch.linalg.cholesky(A))

@@ -1,9 +1,9 @@
-"""UniversalReadout: closed-form experts over one memory, and a meta-learned gate that decides whom to trust.
+"""UniversalReadout: closed-form experts over one memory, and a meta-learned combiner of their answers.
 
 It knows neither the encoder nor the number of classes: features of any length, classes at any time. Experts
-are examined on the memory itself (leave-one-out); the gate reads their marks and the shape of the stream, and
-says how much each expert counts and how sharp its scores are. An expert that fails its examination counts for
-nothing, so one that answers at random does no harm.
+are examined on the memory itself (leave-one-out); the combiner reads their marks and the shape of the stream,
+and decides how much each counts. An expert that fails its examination counts for little, so one that answers
+at random does little harm.
 
 Shape legend: B = streams, T = demos, Q = queries, F = features, D = dimensions, M = prototypes, N = classes,
 E = experts, S = sharpnesses.
@@ -16,33 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.errors import InputError
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
-from autocl.readouts.experts import (
-    Expert,
-    Moments,
-    alone,
-    cosine_expert,
-    discriminant_expert,
-    kernel_expert,
-    ridge_expert,
-)
+from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
+from autocl.readouts.experts import NAMES, Moments, Panel, all_experts
 from autocl.readouts.memory import FREE, Memory
 
 PLACES = 256
 """Prototypes of a memory, unless twice the number of classes is more."""
-LARGEST = 512
+LARGEST = 768
 """Longer features are projected to this many dimensions: the state grows with their square."""
 UNIT_FROM = 32
 """Features at least this long are scaled to unit length, as embeddings are compared; shorter ones carry
 information in their length."""
-SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""Factors on scores under which experts are examined."""
-GAMMAS = (1.0, 3.0, 9.0, 27.0)
-"""Kernels from nearly linear to nearest neighbour, at the start of meta-training."""
 
 
 class Answer(NamedTuple):
@@ -54,69 +43,31 @@ class Answer(NamedTuple):
     """[B, Q], from 0 (shown before) to 1 (unlike everything shown)."""
 
 
-class Gate(nn.Module):
-    """From the marks of the experts to how much each counts, and how sharp its scores are.
-
-    One small network for all experts, which also knows which of them it judges.
-
-    Args:
-        experts: E.
-        hidden: units of its layers.
-    """
-
-    FACTS = 6
-
-    def __init__(self, experts: int, hidden: int = 32) -> None:
-        super().__init__()
-        self.name = nn.Parameter(0.3 * torch.randn(experts, 8))
-        inputs = 8 + len(SHARPNESS) + 2 + self.FACTS
-        self.net = nn.Sequential(
-            nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 2)
-        )
-        last = self.net[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        with torch.no_grad():
-            last.bias.copy_(torch.tensor([0.0, 2.0]))
-
-    def forward(self, loss: Tensor, accuracy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor]:
-        """Marks loss [B, E, S], accuracy [B, E], facts [B, FACTS] -> shares and sharpnesses, both [B, E]."""
-        B, E, _ = loss.shape
-        best = loss.amin((1, 2), keepdim=True)
-        seen = [
-            self.name.expand(B, -1, -1),
-            (loss - best).clamp(max=3.0),
-            (accuracy - accuracy.amax(1, keepdim=True))[..., None],
-            accuracy[..., None],
-            facts[:, None].expand(-1, E, -1),
-        ]
-        share, sharpness = self.net(torch.cat(seen, dim=-1)).unbind(-1)
-        return share.softmax(1), sharpness.clamp(-3.0, 6.0).exp()
-
-
 class UniversalReadout(Readout):
     """See the module.
 
     Args:
         n_features: F; 0: whatever the first demo of a stream has.
+        keys: D of a learned linear map that features of a known encoder go through, which whitens what its
+            classes have in common; 0: none.
     """
 
     per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
-    any_length = True
+    test_every = 32
 
-    def __init__(self, n_features: int = 0) -> None:
+    def __init__(self, n_features: int = 0, keys: int = 0) -> None:
         super().__init__()
+        if keys and not n_features:
+            raise InputError(f"a map to {keys} dimensions needs features of a known length")
         self.n_features = n_features
-        self.log_gamma = nn.Parameter(torch.tensor(GAMMAS).log())
-        self.log_noise = nn.Parameter(torch.full((len(GAMMAS),), 0.02).log())
-        self.log_penalty = nn.Parameter(torch.tensor(0.03).log())
-        self.log_shrinkage = nn.Parameter(torch.tensor(60.0).log())
-        self.gate = Gate(len(GAMMAS) + 3)
+        self.any_length = not keys
+        self.register_buffer("map", torch.eye(n_features, keys) if keys else None)
+        self.combiner = Combiner(len(NAMES))
         self._latest: tuple[State, object, Prepared] | None = None
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
-        like = self.zeros(min(self.n_features, LARGEST))
+        like = self.zeros(min(self.n_features, LARGEST) if self.map is None else self.map.shape[1])
         memory = Memory.empty(batch, _places(n_classes), like)
         length = torch.full((batch,), self.n_features, device=like.device)
         return {"count": self.zeros(batch, n_classes), "length": length, **memory._asdict()}
@@ -132,7 +83,7 @@ class UniversalReadout(Readout):
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
         member = F.one_hot(y, state["count"].shape[1]).to(f.dtype)
-        memory, x = Memory.of(state), key(f)
+        memory, x = Memory.of(state), self.key(f)
         length = torch.full_like(state["length"], f.shape[-1])
         if bool((state["length"] == 0).all()):
             memory = Memory.empty(len(x), memory.weight.shape[1], x)
@@ -181,22 +132,19 @@ class UniversalReadout(Readout):
 
     def _prepare(self, state: State) -> "Prepared":
         moments = moments_of(state)
-        experts = self.experts(moments)
-        loss, accuracy, examined = examine(experts, moments)
-        facts = facts_of(moments, examined)
-        dtype = self.log_gamma.dtype
-        share, sharpness = self.gate(loss.to(dtype), accuracy.to(dtype), facts.to(dtype))
-        return Prepared(moments, experts, share.double(), sharpness.double(), state["count"] > 0)
+        experts = all_experts(moments)
+        exam = examine(experts, moments)
+        dtype = self.combiner.trust.dtype
+        as_weights = {name: t.to(dtype) if t.is_floating_point() else t for name, t in exam._asdict().items()}
+        return Prepared(self, moments, experts, self.combiner.judge(Examination(**as_weights)))
 
-    def experts(self, moments: Moments) -> list[Expert]:
-        """All experts on one memory."""
-        kernels = zip(self.log_gamma.double().exp(), self.log_noise.double().exp(), strict=True)
-        return [
-            *(kernel_expert(moments, gamma, noise) for gamma, noise in kernels),
-            ridge_expert(moments, self.log_penalty.double().exp()),
-            discriminant_expert(moments, self.log_shrinkage.double().exp()),
-            cosine_expert(moments),
-        ]
+    def key(self, f: Tensor) -> Tensor:
+        """What is remembered of features, [..., F] -> [..., D]."""
+        if self.map is not None:
+            f = F.normalize(f, dim=-1) @ self.map.to(f.dtype)
+        elif f.shape[-1] > LARGEST:
+            f = f @ _projection(f.shape[-1]).to(f)
+        return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
 
     def merge(self, states: Sequence[State]) -> State:
         """One state for the classes of all states, one after the other."""
@@ -220,26 +168,20 @@ class UniversalReadout(Readout):
 class Prepared:
     """A read-out whose experts have been examined on one state: answers any number of queries."""
 
+    readout: UniversalReadout
     moments: Moments
-    experts: Sequence[Expert]
-    share: Tensor
-    """[B, E]."""
-    sharpness: Tensor
-    """[B, E]."""
-    seen: Tensor
-    """[B, N], whether a class has demos."""
+    experts: Panel
+    trust: Trust
 
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [B, Q, F]."""
-        x = key(f).double()
-        if not bool(self.seen.any()):
-            return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
-        logits = x.new_zeros(*x.shape[:2], self.seen.shape[1])
-        for e, expert in enumerate(self.experts):
-            scores = self.sharpness[:, e, None, None] * expert.read(x)
-            scores = scores.masked_fill(~self.seen[:, None], -1e4)
-            logits = logits + self.share[:, e, None, None] * scores.log_softmax(-1)
-        return Answer(logits.to(f.dtype), self._novelty(x).to(f.dtype))
+        seen = self.trust.count > 0
+        if not bool(seen.any()):
+            return Answer(f.new_zeros(*f.shape[:2], seen.shape[1]), f.new_ones(f.shape[:2]))
+        x = self.readout.key(f).double()
+        scores = self.experts.read(x).to(self.trust.share.dtype)
+        logits = self.readout.combiner.answer(scores, self.trust)
+        return Answer(logits.masked_fill(~seen[:, None], UNSEEN).to(f.dtype), self._novelty(x).to(f.dtype))
 
     def _novelty(self, x: Tensor) -> Tensor:
         """Squared distance to the nearest prototype in units of the spread, squashed to [0, 1)."""
@@ -249,30 +191,35 @@ class Prepared:
         return 1 - torch.exp(-distance / (2 * self.moments.spread[..., 0]))
 
 
-def examine(experts: Sequence[Expert], moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
-    """Marks of the experts on the memory's prototypes, each left out in turn.
+def examine(experts: Panel, moments: Moments) -> Examination:
+    """Ask the experts about each prototype as if it had not been learned.
 
-    Returns:
-        Cross-entropy [B, E, S] under each sharpness and accuracy [B, E], means over the prototypes whose
-        class has another one; what chance gives where there is none. And the share [B] that was examined.
+    Marks are means over the prototypes whose class has another one; what chance gives where there is none.
     """
     target = moments.target
     seen = moments.size > 0
-    taking = moments.used * (1 - alone(moments))
+    taking = moments.used * (1 - moments.alone)
     number = taking.sum(1)
     weight = taking / number.clamp(min=1)[:, None]
     classes = seen.sum(1).clamp(min=1).to(target.dtype)
-    none = number == 0
-    losses, accuracies = [], []
-    for expert in experts:
-        scores = expert.left_out.masked_fill(~seen[:, None], -1e4)
-        sharp = scores[..., None] * scores.new_tensor(SHARPNESS)
-        loss = -(sharp.log_softmax(2) * target[..., None]).sum(2)  # [B, M, S]
-        losses.append(torch.where(none[:, None], classes.log()[:, None], (loss * weight[..., None]).sum(1)))
-        right = (scores.argmax(-1) == moments.memory.label).to(target.dtype)
-        accuracies.append(torch.where(none, 1 / classes, (right * weight).sum(1)))
-    examined = number / moments.used.sum(1).clamp(min=1)
-    return torch.stack(losses, 1), torch.stack(accuracies, 1), examined
+    none = (number == 0)[:, None]
+    scores = experts.left_out.masked_fill(~seen[:, None, None], UNSEEN)
+    losses = []
+    for sharpness in SHARPNESS:
+        said = (sharpness * scores).log_softmax(-1)
+        loss = -((said * target[:, None]).sum(-1) * weight[:, None]).sum(-1)  # [B, E]
+        losses.append(torch.where(none, classes.log()[:, None], loss))
+    right = (scores.argmax(-1) == moments.memory.label[:, None]).to(target.dtype)
+    accuracy = torch.where(none, 1 / classes[:, None], (right * weight[:, None]).sum(-1))
+    return Examination(
+        left_out=scores,
+        label=moments.memory.label.clamp(min=0),
+        weight=weight,
+        loss=torch.stack(losses, -1),
+        accuracy=accuracy,
+        facts=facts_of(moments, number / moments.used.sum(1).clamp(min=1)),
+        count=moments.size,
+    )
 
 
 def moments_of(state: State) -> Moments:
@@ -282,7 +229,12 @@ def moments_of(state: State) -> Moments:
 
 
 def facts_of(moments: Moments, examined: Tensor) -> Tensor:
-    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever."""
+    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever.
+
+    Args:
+        moments: of the memory.
+        examined: [B], share of the prototypes that could be asked about.
+    """
     n = moments.memory.demos.clamp(1, 1000)
     classes = (moments.size > 0).sum(1).clamp(1, 100).to(n.dtype)
     D = moments.mean.shape[-1]
@@ -290,13 +242,6 @@ def facts_of(moments: Moments, examined: Tensor) -> Tensor:
     spread = moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5)
     shots = (n / classes).clamp(1, 30)
     return torch.stack([n.log(), classes.log(), shots.log(), examined, spread, length], dim=1)
-
-
-def key(f: Tensor) -> Tensor:
-    """What is remembered of features, [..., F] -> [..., D]: long ones projected, all but short scaled."""
-    if f.shape[-1] > LARGEST:
-        f = f @ _projection(f.shape[-1]).to(f)
-    return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
 
 
 @lru_cache(maxsize=8)
@@ -336,5 +281,5 @@ def _joined(memory: Memory, other: Memory) -> Memory:
 
 @READOUTS.register("universal")
 def _universal(config: ReadoutConfig, n_features: int, n_classes: int) -> Readout:
-    del config, n_classes
-    return UniversalReadout(n_features)
+    del n_classes
+    return UniversalReadout(n_features, config.keys)

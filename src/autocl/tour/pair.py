@@ -6,19 +6,19 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from autocl import zoo
-from autocl.data.fixed import Stage, chain_stream
+from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.loading import load
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream
 from autocl.figures.page import percent
 from autocl.learner import Learner
+from autocl.learner.find import find_learner
 from autocl.matrix import TransferMatrix
 from autocl.recipes import get_recipe
 from autocl.training.trainer import validate_streams
 
 RECIPE = "quick"
-PAIR = {"asked about both tasks": "two-task", "asked about the newest": "two-task-noacl"}
+PAIR = {"asked about both tasks": "quick", "asked about the newest": "quick-noacl"}
 """What each was in training, and its name in the zoo."""
 CHARACTERS, BATCHES, SEED = 200, 4, 0
 """Invented characters that neither has seen, batches of streams over them, and which streams."""
@@ -40,7 +40,7 @@ def measure_pair() -> list[Half]:
     """Both on the same streams: five characters, then five others under the same five labels."""
     found = []
     for trained, name in PAIR.items():
-        m = measure(zoo.load(name)).values
+        m = measure(find_learner(name)).values
         shares = tuple(float(v) for v in (m[0, 0], m[1, 0], m[1, 1]))
         found.append(Half(trained=trained, name=name, shares=shares))
     return found
@@ -60,10 +60,12 @@ def film_stream(learner: Learner) -> Stream:
     drawn = load("glyphs", "test", size=learner.config.height, classes=CHARACTERS)
     ways = learner.config.n_classes
     stages = [
-        Stage(name=f"task {at + 1}", train=drawn, test=None, classes=tuple(range(at * ways, (at + 1) * ways)))
+        TaskSpec(
+            name=f"task {at + 1}", train=drawn, test=None, classes=tuple(range(at * ways, (at + 1) * ways))
+        )
         for at in range(2)
     ]
-    return chain_stream(stages, shots=FILMED_SHOTS, run=0, scenario="domain")
+    return build_stream(stages, shots=FILMED_SHOTS, run=0, scenario="domain")
 
 
 def setting() -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from autocl.data.fixed import Stage, chain_stream, split_stream
+from autocl.data.eval_streams import TaskSpec, build_stream, split_stream
 from autocl.data.loading import load
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
@@ -42,11 +42,11 @@ def drawings(learners: Mapping[str, Learner], *, shots: int, runs: int) -> Conte
     shots, ways = min(shots, DRAWN_SHOTS), characters // DRAWN_TASKS
     drawn = load("glyphs", "test", classes=characters, examples=shots + ASKED)
     stages = [
-        Stage(name=f"{at + 1}-{at + ways}", train=drawn, test=None, classes=tuple(range(at, at + ways)))
+        TaskSpec(name=f"{at + 1}-{at + ways}", train=drawn, test=None, classes=tuple(range(at, at + ways)))
         for at in range(0, characters, ways)
     ]
     streams = tuple(
-        chain_stream(stages, shots=shots, run=run, scenario="class") for run in range(_checked(runs))
+        build_stream(stages, shots=shots, run=run, scenario="class") for run in range(_checked(runs))
     )
     return Contest(
         title=f"{characters} invented characters, {ways} at a time",

@@ -23,7 +23,7 @@ FILE_NAME = "last.safetensors"
 GOOD = "good.safetensors"
 """The last checkpoint that nothing was wrong with; a run that diverges goes back to it."""
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
-"""What Adam keeps of a parameter."""
+"""Names of the tensors that Adam keeps for each parameter."""
 MAX_LOSS, MAX_GROWTH = 0.05, 100.0
 """A checkpoint is good if its score is at most so far below the best one, and its largest weight at most so
 many times that of the good checkpoint before. A rate far too high multiplies weights by millions at once."""
@@ -31,7 +31,7 @@ many times that of the good checkpoint before. A rate far too high multiplies we
 
 @dataclass(kw_only=True)
 class Progress:
-    """Where a run stands, apart from its tensors."""
+    """Progress of a run, apart from its tensors."""
 
     retired: ClassVar[dict[str, Any]] = {"stale": ...}
 
@@ -139,7 +139,7 @@ def _fits(state: dict[str, Tensor], parameter: Tensor) -> bool:
 
 
 def read_progress(folder: Path) -> Progress:
-    """Where a run stands, without building its learner."""
+    """Read a run's progress without building its learner."""
     file = folder / FILE_NAME
     return _progress(file, read_tensors(file, kind="checkpoint")[1])
 

@@ -19,7 +19,7 @@ LOCK, HOLDER, DATA = ".lock", ".lock.json", "data.json"
 
 
 class DataLine(TypedDict):
-    """What a run was begun with, for each set."""
+    """A record of one set that a run was begun with."""
 
     set: str
     classes: int

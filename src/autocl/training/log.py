@@ -1,4 +1,4 @@
-"""What a run says while it runs: JSON lines, TensorBoard where installed, and progress for people."""
+"""The log of a run: JSON lines, TensorBoard where installed, and progress on the terminal."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autocl.errors import FileError
-from autocl.objective import Outcome
+from autocl.objective import StreamLosses
 from autocl.typed_json import read_json_lines
 
 
@@ -139,7 +139,7 @@ def _tensorboard(folder: Path, at: int) -> Any:
     return SummaryWriter(str(folder), purge_step=at)
 
 
-def terms(outcome: Outcome, names: Sequence[str]) -> dict[str, float]:
+def loss_terms(outcome: StreamLosses, names: Sequence[str]) -> dict[str, float]:
     """Loss terms and accuracies apart by image set and position, as the paper's Figure 2 needs them.
 
     Args:
@@ -156,14 +156,14 @@ def terms(outcome: Outcome, names: Sequence[str]) -> dict[str, float]:
         name = f"{names[source] if source >= 0 else 'mixture'}/{j + 1}"
         values[f"term/{name}/own"] = float(losses[j, j])
         values[f"accuracy/{name}/own"] = float(accuracies[j, j])
-        values[f"term/{name}/first"] = float(outcome.first[j])
+        values[f"term/{name}/first"] = float(outcome.one_shot[j])
         if j + 1 < len(losses):
             values[f"term/{name}/back"] = float(losses[j + 1 :, j].nanmean())
             values[f"accuracy/{name}/back"] = float(accuracies[j + 1 :, j].nanmean())
     return values
 
 
-def note(loss: float, outcome: Outcome, streams_per_second: float) -> str:
+def status_line(loss: float, outcome: StreamLosses, streams_per_second: float) -> str:
     """Loss, its own and backward terms, accuracies when learned and at the end of the stream, and speed."""
     losses = outcome.losses.values
     own = float(outcome.losses.diagonal.nanmean())

@@ -1,4 +1,4 @@
-"""One process or many: what differs between them, in one place. Ranks started by `torchrun` share a batch."""
+"""Distributed training: ranks started by `torchrun` share a batch; a single process is rank 0 of 1."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from autocl.errors import TrainingError
 from autocl.learner import LearnerState
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a rank waits for the others before it reports them dead."""
+"""Time after which a rank reports the others dead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,11 @@ class Ranks:
     device: torch.device
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Only the first rank writes."""
         return self.rank == 0
 
-    def share(self, batch_size: int) -> tuple[int, int]:
+    def local_slice(self, batch_size: int) -> tuple[int, int]:
         """This rank's part [lo, hi) of a global batch."""
         if batch_size % self.world:
             raise TrainingError(
@@ -45,7 +45,7 @@ class Ranks:
 
         Args:
             module: whose forward pass gives the loss.
-            some_unused: that may leave out parameters, at some steps; looking for them costs a little.
+            some_unused: whether it leaves out parameters at some steps; looking for them costs a little.
         """
         if self.world == 1:
             return module

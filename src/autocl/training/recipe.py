@@ -103,7 +103,7 @@ class Optimiser:
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """How checkpoints are compared. Never on a test split."""
+    """Selection of checkpoints, never on a test split."""
 
     retired: ClassVar[dict[str, Any]] = {"patience": 0}
 
@@ -154,7 +154,7 @@ class Recipe:
     bf16: bool = False
     """Encode in bfloat16 (CPUs with AVX-512-BF16 or AMX, GPUs); the recurrence stays in float32."""
     stages: tuple["Recipe", ...] = ()
-    """What is run before, one after the other, each in a folder of its own; each stage, and at last this
+    """Recipes to run before, one after the other, each in a folder of its own; each stage, and at last this
     recipe itself, starts from the best learner of the stage before it."""
 
     def __post_init__(self) -> None:
@@ -191,7 +191,7 @@ class Recipe:
 
     @property
     def rule(self) -> str:
-        """How its checkpoints are compared: average, learned or paper."""
+        """The rule by which checkpoints are compared: average, learned or paper."""
         if self.validation.rule != "objective":
             return self.validation.rule
         return "average" if self.objective.acl else "learned"
@@ -209,7 +209,7 @@ class Recipe:
 
 
 def provenance(recipe: Recipe) -> dict[str, str]:
-    """What the file of a learner says of its meta-training, for whoever compares it with others.
+    """Metadata for a learner's file: how it was meta-trained, for fair comparison with others.
 
     Streams of random shape have no one number of tasks, ways or shots: these are left out.
     """

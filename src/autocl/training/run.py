@@ -53,7 +53,7 @@ def prepare(
         resume: go on from the checkpoint, if there is one.
         start: the learner of the stage before; default: that of `init_from`, or fresh weights.
     """
-    lo, hi = ranks.share(recipe.batch_size)
+    lo, hi = ranks.local_slice(recipe.batch_size)
     resume = resume and (folder / checkpoint.FILE_NAME).exists()
     torch.manual_seed(recipe.seed)
     train_sampler, val_sampler = samplers(recipe)

@@ -1,4 +1,4 @@
-"""From the names in a recipe to samplers of training and validation streams."""
+"""Samplers of training and validation streams, made from the names in a recipe."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -17,7 +17,7 @@ from autocl.data.stream import Stream
 from autocl.errors import TrainingError
 from autocl.learner import Learner, LearnerState
 from autocl.matrix import TransferMatrix
-from autocl.objective import Outcome, acl_objective, prototype_loss
+from autocl.objective import StreamLosses, acl_objective, prototype_loss
 from autocl.training.recipe import Recipe
 from autocl.training.run import Run
 
@@ -28,15 +28,15 @@ class DivergedError(TrainingError):
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What one step of the optimiser measured; means over all ranks."""
+    """Measurements of one step of the optimiser; means over all ranks."""
 
     loss: float
-    """What was minimised, with the prototype loss."""
+    """The loss that was minimised, with the prototype loss."""
     gradient: float
     """Norm of the gradient before clipping."""
     rate: float
     """Learning rate."""
-    outcome: Outcome
+    outcome: StreamLosses
 
 
 class TrainingStep(nn.Module):
@@ -49,7 +49,7 @@ class TrainingStep(nn.Module):
 
     def forward(
         self, images: Tensor, batch: Stream, state: LearnerState | None = None
-    ) -> tuple[Tensor, Outcome]:
+    ) -> tuple[Tensor, StreamLosses]:
         """Loss to minimise and what was measured.
 
         Args:
@@ -75,7 +75,7 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     for group in run.optimiser.param_groups:
         group["lr"] = rate
     run.optimiser.zero_grad(set_to_none=True)
-    lo, hi = ranks.share(recipe.batch_size)
+    lo, hi = ranks.local_slice(recipe.batch_size)
     batch = run.train.batch(step, lo, hi).to(ranks.device)
     c = recipe.learner
     images = run.train.images(batch, channels=c.channels, augment=recipe.augments, standardise=c.standardise)
@@ -86,11 +86,11 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
         raise DivergedError(str(error)) from error
     loss.backward()
     total, *shared = ranks.mean(
-        loss.detach(), outcome.losses.values, outcome.accuracies.values, outcome.first
+        loss.detach(), outcome.losses.values, outcome.accuracies.values, outcome.one_shot
     )
-    losses, accuracies, first = shared
+    losses, accuracies, one_shot = shared
     outcome = replace(
-        outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), first=first
+        outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), one_shot=one_shot
     )
     weights = [p for p in run.learner.parameters() if p.requires_grad]
     norm = torch.nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])

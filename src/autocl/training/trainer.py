@@ -15,9 +15,9 @@ from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # documented
 
 from autocl.config import to_dict
 from autocl.data import load
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.sampler import StreamSampler
-from autocl.errors import TrainingError
+from autocl.errors import StateError, TrainingError
 from autocl.files import write_json
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
@@ -26,14 +26,14 @@ from autocl.passage import run_streams
 from autocl.training import checkpoint, parallel
 from autocl.training import folder as folders
 from autocl.training import recipe as recipes
-from autocl.training.log import RunLog, note, terms
+from autocl.training.log import RunLog, loss_terms, status_line
 from autocl.training.recipe import Recipe, provenance
 from autocl.training.run import InterruptedRunError, Run, prepare, signals
 from autocl.training.step import DivergedError, StepResult, TrainingStep, train_step
 
 BEST = "best.safetensors"
 MAY_CHANGE = re.compile(r"(stages\.\d+\.)?optimiser\.(lr|clip)")
-"""What a run may be resumed with another value of: the remedies against divergence."""
+"""Fields that may change when a run is resumed: the remedies against divergence."""
 
 
 def train(
@@ -77,13 +77,13 @@ def train(
     elif any(folder.glob(f"stage*/{checkpoint.FILE_NAME}")) or (folder / checkpoint.FILE_NAME).exists():
         raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
     stages = recipe.all_stages
-    with parallel.ranks(device) as ranks, folders.locked(folder) if ranks.first else nullcontext():
+    with parallel.ranks(device) as ranks, folders.locked(folder) if ranks.is_main else nullcontext():
         start: Path | None = None
         for number, stage in enumerate(stages, 1):
             place = folder if number == len(stages) else folder / f"stage{number}"
             if not (resume and _finished(place)):
                 run = prepare(stage, place, ranks, resume=resume, start=start)
-                if ranks.first:
+                if ranks.is_main:
                     _begin(run, {place: stage, folder: recipe}, resume=resume)
                 _train_stage(run, changed, save_every=save_every)
             start = place / BEST
@@ -107,7 +107,7 @@ def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
 
 def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> None:
     recipe, folder, ranks = run.recipe, run.folder, run.ranks
-    at, place = run.progress, folder if ranks.first else None
+    at, place = run.progress, folder if ranks.is_main else None
     with (
         RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
         signals() as received,
@@ -117,7 +117,7 @@ def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> Non
         try:
             _loop(run, log, received, save_every)
         except DivergedError as error:
-            step = checkpoint.go_back(folder) if ranks.first else None
+            step = checkpoint.go_back(folder) if ranks.is_main else None
             where = (
                 "no good checkpoint was written yet" if step is None else f"the run is back at step {step}"
             )
@@ -154,7 +154,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
         if step % log_stride == 0 or progress.step == recipe.steps:
             log.record(step, _values(run, result))
         speed = progress.step * recipe.batch_size / max(progress.seconds, 1e-9)
-        log.show(progress.step, note(result.loss, result.outcome, speed))
+        log.show(progress.step, status_line(result.loss, result.outcome, speed))
         score = None
         if progress.step % recipe.validation.every == 0 or progress.step == recipe.steps:
             score = _validate(run, log)
@@ -170,7 +170,7 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
 
 def _validate(run: Run, log: RunLog) -> float:
     """Score the learner on the first rank and keep it if it is the best so far; the score (elsewhere 0)."""
-    score = _score(run, log) if run.ranks.first else 0.0
+    score = _score(run, log) if run.ranks.is_main else 0.0
     run.progress.validated = run.progress.step
     return score
 
@@ -184,7 +184,7 @@ def _score(run: Run, log: RunLog) -> float:
         else:
             one_order = rule == "paper"
             matrices = validate_streams(run.learner, run.val, how.batches, one_order=one_order)
-    except LinAlgError as error:  # a ridge read-out whose system lost its rank
+    except (LinAlgError, StateError) as error:  # a system that lost its rank, a state that is not finite
         raise DivergedError(str(error)) from error
     run.learner.train()
     value = sum(score(m, rule) for m in matrices) / len(matrices)
@@ -207,7 +207,7 @@ def _score(run: Run, log: RunLog) -> float:
 
 def _save(run: Run, log: RunLog, *, score: float | None = None) -> None:
     carried = None if run.carried is None else run.ranks.gather(run.carried)
-    if run.ranks.first:
+    if run.ranks.is_main:
         run.progress.log_bytes = log.length
         checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, carried, score=score)
 
@@ -225,7 +225,7 @@ def _values(run: Run, result: StepResult) -> dict[str, float]:
         "gradient": result.gradient,
         "rate": result.rate,
         "seconds": run.progress.seconds,
-        **terms(result.outcome, [s.title for s in run.recipe.sources]),
+        **loss_terms(result.outcome, [s.title for s in run.recipe.sources]),
     }
 
 

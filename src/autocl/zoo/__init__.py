@@ -1,4 +1,7 @@
-"""Learners that come with the package: one safetensors file each, with a model card beside it."""
+"""Learners that come with the package: one safetensors file each, with a model card beside it.
+
+Only names and files: `autocl.learner.find.find_learner` loads one.
+"""
 
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
@@ -6,7 +9,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from autocl.learner.base import Learner
 from autocl.names import resolve
 from autocl.typed_json import parse_json
 
@@ -20,17 +22,6 @@ def names() -> list[str]:
     return sorted(
         file.name.removesuffix(SUFFIX) for file in _folder().iterdir() if file.name.endswith(SUFFIX)
     )
-
-
-def load(name: str) -> Learner:
-    """A shipped learner, ready to learn: in evaluation mode, on the CPU.
-
-    Example:
-        >>> load("everyday").config.n_classes                                              # doctest: +SKIP
-        20
-    """
-    with file(name) as path:
-        return Learner.from_pretrained(path)
 
 
 def file(name: str) -> AbstractContextManager[Path]:

@@ -1,5 +1,6 @@
 """The world table from features to verdict, on clusters, and from the command line, on drawn glyphs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from autocl.evaluation.world.measure import (
 from autocl.evaluation.world.rivals import RIVALS
 from autocl.evaluation.world.sets import WorldSet, learner_eyes, world_features
 from autocl.evaluation.world.streams import KINDS, cells
-from autocl.evaluation.world.summary import WITHOUT_BODY, rows_of, verdict
+from autocl.evaluation.world.summary import WITHOUT_BODY, comparable, rows_of, verdict
 from autocl.evaluation.world.table import cell_markdown, markdown, said
 from autocl.learner import Learner, LearnerConfig, ReadoutLearner, ReadoutLearnerConfig
 from autocl.readouts import ReadoutConfig
@@ -176,6 +177,21 @@ def test_the_verdict_is_about_the_best_rival_of_each_cell_and_the_best_in_the_me
     assert "**60.0 ± 0.0**" in cell_markdown(rows)
 
 
+def test_lines_of_an_older_encoder_or_of_other_draws_are_not_compared() -> None:
+    kind = {"class 5x2, 1 shot": (1.0, 2.0)}
+
+    def line(entry: str, set_name: str, data: str, draws: int = 2) -> Measured:
+        return replace(measured(entry, kind), set=set_name, identity={"data": data, "draws": draws})
+
+    lines = [
+        line("class means", "a", "new"), line("class means", "b", "new"),
+        line("mine", "a", "new"), line("mine", "b", "new"),
+        line("old", "a", "old"), line("old", "b", "old"),
+        line("half", "a", "new"), line("half", "b", "new", draws=1),
+    ]  # fmt: skip
+    assert {m.entry for m in comparable(lines, ["class means"])} == {"class means", "mine"}
+
+
 def test_ranks_are_shared_by_equals() -> None:
     a = "class 5x2, 1 shot"
     rows = rows_of(
@@ -244,8 +260,8 @@ def test_from_the_command_line_to_a_table_a_picture_and_lines(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--learner", "vectors"], "--embedding"),
-        (["--learner", "everyday", "--embedding", "lite0"], "encoder of its own"),
+        (["--learner", "vectors"], "--embedding everyday"),
+        (["--learner", "everyday", "--backbone", "lite0"], "encoder of its own"),
         (["--learner", "vectors", "--embedding", "vectors"], "no encoder"),
         (["--runs", "0"], "at least 1"),
     ],

@@ -64,14 +64,14 @@ def test_the_span_of_the_demos_is_enough_for_logistic_regression() -> None:
     p, _ = problem("class", 40)
     assert p.span[0].shape[1] <= 24
     whole = LogisticRegression(C=rivals.LOGISTIC_C, max_iter=200, tol=1e-3).fit(p.x, p.y)
-    assert np.allclose(rivals.logistic(p), whole.decision_function(p.q), atol=0.1)
+    assert np.allclose(rivals.logistic(rivals.LOGISTIC_C)(p), whole.decision_function(p.q), atol=0.1)
 
 
 @pytest.mark.parametrize("scenario", ["class", "domain"])
 def test_the_machine_is_that_of_scikit_learn(scenario) -> None:
     p, _ = problem(scenario)
     theirs = SVC(C=rivals.SVM_C, gamma="scale").fit(p.x, p.y).predict(p.q)
-    assert np.array_equal(rivals.svm(p).argmax(1), theirs)
+    assert np.array_equal(rivals.svm(rivals.SVM_C)(p).argmax(1), theirs)
 
 
 def test_a_mean_per_task_and_label_is_the_class_mean_where_labels_are_not_shared() -> None:

@@ -1,6 +1,6 @@
 """Tables 1 and 2 and the appendix's diverse domains: 5-way tasks of several image sets in turn."""
 
-from autocl.data.fixed import chain_stream, half
+from autocl.data.eval_streams import build_stream, class_range
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream
 from autocl.data.stream_config import StreamConfig
@@ -56,8 +56,8 @@ def chain_setting(order: str, cells: dict[str, Cell]) -> Setting:
     def streams(sets: Sets, run: int, options: Options) -> Stream:
         stages = []
         for name, span in (LETTERS[letter] for letter in letters):
-            stages.append(half(sets[f"{name}/train"], sets[f"{name}/test"], span))
-        return chain_stream(stages, shots=SHOTS, run=run, demos=options.demos, name=order)
+            stages.append(class_range(sets[f"{name}/train"], sets[f"{name}/test"], span))
+        return build_stream(stages, shots=SHOTS, run=run, demos=options.demos, name=order)
 
     refs = train_and_test(*(LETTERS[letter][0] for letter in letters))
     return Setting(name=order, sets=refs, n_outputs=WAYS, streams=streams, cells=cells)

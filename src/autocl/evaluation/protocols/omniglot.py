@@ -4,7 +4,7 @@ The paper's code has none of it. A run is the mean over many streams of characte
 only 10 queries a task, and the paper's deviation of 0.4 points tells of some thousands in each run.
 """
 
-from autocl.data.fixed import split_omniglot
+from autocl.data.eval_streams import split_omniglot
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.protocol import Options, Protocol, SetRef, Sets, Setting, average

@@ -1,6 +1,6 @@
 """Split-MNIST and its kin: Table 3, the number of demos, and the choice of meta-validation sets."""
 
-from autocl.data.fixed import split_stream
+from autocl.data.eval_streams import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.protocol import Options, Protocol, Sets, Setting, average, train_and_test

@@ -165,7 +165,7 @@ class LearnerContestant:
         if n_labels <= N:
             return [self.learner.learn_features(x, y, self.learner.initial_state(len(x), n_labels))]
         return [
-            LearnerState.stack(
+            LearnerState.cat(
                 [
                     self.learner.learn_features(
                         f[mine][None], labels[mine][None] - first, self.learner.initial_state()

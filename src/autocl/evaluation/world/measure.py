@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from autocl.data.imageset import FeatureSet
-from autocl.evaluation.lines import put_lines, read_lines
-from autocl.evaluation.results import DIGITS, SECONDS, SecondsLine, percent
+from autocl.evaluation.results import DIGITS, SECONDS, SecondsLine, percent, put_lines, read_lines
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant
 from autocl.evaluation.world.rivals import Doubles
 from autocl.evaluation.world.sets import Split

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant, RivalContestant, without_body
 from autocl.evaluation.world.measure import (
     TYPICAL,
@@ -15,12 +16,12 @@ from autocl.evaluation.world.measure import (
     save_times,
     time_contestant,
 )
-from autocl.evaluation.world.rivals import RIVALS
+from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
 from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eyes, world_features
 from autocl.evaluation.world.streams import cells, fits
 from autocl.evaluation.world.summary import WITHOUT_BODY, Row, Verdict, rows_of, verdict
 from autocl.learner import Learner
-from autocl.learner.find import find_learner, learner_file, title_of
+from autocl.learner.find import find_learner
 
 DRAWS, QUICK_DRAWS = 10, 5
 TIMED = 3
@@ -33,8 +34,10 @@ class Asked:
 
     learner: str
     """A name in the zoo, a file, or the folder of a run."""
-    features: str | None = None
-    """For a learner of ready-made vectors: a backbone, or the learner whose encoder makes them."""
+    backbone: str | None = None
+    """For a learner of ready-made vectors: the frozen network that makes them, …"""
+    embedding: str | None = None
+    """… or the learner whose encoder does."""
     name: str | None = None
     """In the table; default: as the learner is called."""
 
@@ -73,41 +76,43 @@ def bench_world(
     """
     by_eyes: dict[str, tuple[Eyes, dict[str, Learner]]] = {}
     for one in asked:
-        learner = find_learner(one.learner)
-        with learner_file(one.learner) as file:
-            name = one.name or title_of(file)
-        eyes = eyes_of(learner, name, one.features)
+        entry = open_learner(one.learner)
+        name = one.name or entry.name
+        trained = ", ".join(entry.trained.sets) or "what its file does not name"
+        say(f"{name}: meta-trained on {trained}")
+        eyes = eyes_of(entry.learner, name, one)
         _, learners = by_eyes.setdefault(eyes.fingerprint, (eyes, {}))
-        learners[name] = learner
+        learners[name] = entry.learner
     return [
         _world(eyes, learners, folder, split=split, draws=draws, again=again, say=say)
         for eyes, learners in by_eyes.values()
     ]
 
 
-def eyes_of(learner: Learner, name: str, features: str | None) -> Eyes:
+def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
     """Whose features a learner is measured on.
 
     Args:
         learner: one with an encoder, or one of ready-made vectors.
         name: of the learner.
-        features: for one of ready-made vectors, whose they are.
+        one: what was asked for.
     """
-    if not learner.any_length:
-        if features is not None:
-            raise InputError(f"{name} has an encoder of its own: it takes no features of {features}")
+    other = one.backbone or one.embedding
+    if not learner.takes_vectors:
+        if other is not None:
+            raise InputError(f"{name} has an encoder of its own: it takes no features of {other}")
         return learner_eyes(learner, name)
-    if features is None:
+    if one.backbone is not None:
+        return backbone_eyes(get_backbone(one.backbone))
+    if one.embedding is None:
         raise InputError(
-            f"{name} takes ready-made vectors: say whose with --embedding, a backbone (lite0) or a learner "
-            "(everyday)"
+            f"{name} takes ready-made vectors: give --backbone lite2, or --embedding everyday for those of a "
+            "learner's encoder"
         )
-    if ":" in features or features.startswith("lite"):
-        return backbone_eyes(get_backbone(features))
-    giver = find_learner(features)
-    if giver.any_length:
-        raise InputError(f"{features} has no encoder whose features {name} could take")
-    return learner_eyes(giver, features)
+    giver = find_learner(one.embedding)
+    if giver.takes_vectors:
+        raise InputError(f"{one.embedding} has no encoder whose features {name} could take")
+    return learner_eyes(giver, one.embedding)
 
 
 def _world(
@@ -128,7 +133,7 @@ def _world(
     n_features = next(iter(sets.values())).n_features
     players = []
     for name, learner in learners.items():
-        fitted = learner.with_features(n_features) if learner.any_length else learner
+        fitted = learner.with_features(n_features) if learner.takes_vectors else learner
         players.append(LearnerContestant(name, fitted))
         bodiless = without_body(fitted)
         if bodiless is not None:
@@ -153,6 +158,6 @@ def _world(
         features=eyes.name,
         sets=tuple(sets),
         rows=rows,
-        verdicts=[verdict(rows, name, [rival.name for rival in RIVALS]) for name in learners],
+        verdicts=[verdict(rows, name, RIVAL_NAMES) for name in learners],
         times={**times, **new},
     )

@@ -26,7 +26,7 @@ from autocl.encoders.backbones import Backbone
 from autocl.errors import DataError
 from autocl.learner import Learner
 
-Split = Literal["test", "validation"]
+Split = Literal["test", "validation", "meta-training"]
 
 CLASSES, IMAGES, TOTAL = 60, 55, 2400
 """Most classes of a set, images of a class, and images of a set that are encoded: enough for 50 classes, and
@@ -71,8 +71,16 @@ WORLDS: dict[Split, tuple[WorldSet, ...]] = {
         WorldSet(name="imagenette"),
         WorldSet(name="pacs"),
     ),
+    "meta-training": (
+        WorldSet(name="mini_imagenet", split="train"),
+        WorldSet(name="tiny_imagenet", split="train", options={"exclude_mini_imagenet": True}),
+        WorldSet(name="omniglot", split="train"),
+        WorldSet(name="fruits"),
+        WorldSet(name="plants"),
+        WorldSet(name="signs"),
+    ),
 }
-"""Nothing is trained on either. Validation may choose things, test only reports."""
+"""Nothing is trained on the first two. Validation may choose things, test only reports."""
 PHOTOGRAPHS = "mini_imagenet"
 """The set whose mean and deviation folders are standardised by, where a learner asks for those of a set."""
 

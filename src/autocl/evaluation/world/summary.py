@@ -3,7 +3,8 @@
 A cell is one kind of stream over one image set.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -84,6 +85,19 @@ class Verdict:
     def worst(self) -> tuple[Cell, float]:
         """The cell in which it is furthest behind."""
         return min(self.differences.items(), key=lambda item: item[1])
+
+
+def comparable(measured: Sequence[Measured], rivals: Collection[str]) -> list[Measured]:
+    """Without learners that were measured on other features, draws or sets than the rivals now stand on.
+
+    Args:
+        measured: of one world and one encoder's features.
+        rivals: names; they are measured together with every learner, so theirs are the latest lines.
+    """
+    now = {m.set: (m.identity.get("data"), m.identity.get("draws")) for m in measured if m.entry in rivals}
+    fresh = [m for m in measured if (m.identity.get("data"), m.identity.get("draws")) == now.get(m.set)]
+    complete = {entry for entry, n in Counter(m.entry for m in fresh).items() if n == len(now)}
+    return [m for m in fresh if m.entry in complete]
 
 
 def rows_of(measured: Iterable[Measured]) -> list[Row]:

@@ -1,14 +1,24 @@
 """The world table for a terminal and for Markdown."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from autocl.evaluation.world.rivals import RIVALS
+from autocl.evaluation.world.measure import Measured, read_times, read_world
+from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
 from autocl.evaluation.world.sets import WORLDS, Split
-from autocl.evaluation.world.summary import GROUPS, Row, Verdict
+from autocl.evaluation.world.summary import (
+    GROUPS,
+    WITHOUT_BODY,
+    Row,
+    Verdict,
+    comparable,
+    rows_of,
+    verdict,
+)
 
 HEADINGS = ("", "mean", "rank", *GROUPS, "ECE", "novelty", "state", "stream")
 NARROW = ("", "mean", "1 shot", "5 shots", "15 shots", "ECE", "novelty")
@@ -65,7 +75,31 @@ def markdown(rows: Sequence[Row], times: Times) -> str:
     lines = [HEADINGS, *(tuple(texts(row, times).values()) for row in rows)]
     bars = ["| " + " | ".join(line) + " |" for line in lines]
     bars.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 1))
-    return "\n".join(bars) + f"\n\n{LEGEND}\n"
+    return "\n".join(bars) + f"\n\n\\{LEGEND}\n"  # a star at the start would make a list
+
+
+def world_markdown(folder: Path, split: Split = "test") -> str:
+    """All that was measured into a folder of results: for each encoder the table and what follows from it."""
+    by_features: dict[str, list[Measured]] = {}
+    for measured in read_world(folder):
+        if measured.split == split:
+            by_features.setdefault(measured.features, []).append(measured)
+    if not by_features:
+        return "Nothing has been measured into `results/world.jsonl` yet.\n"
+    parts = []
+    for features, of_one in by_features.items():
+        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, split, features)
+        entries = {row.entry for row in rows}
+        bare = {WITHOUT_BODY.format(entry) for entry in entries}
+        learners = [row.entry for row in rows if row.entry not in bare and row.entry not in RIVAL_NAMES]
+        verdicts = [line for name in learners for line in said(verdict(rows, name, RIVAL_NAMES), times)]
+        sets = ", ".join(dict.fromkeys(m.set for m in of_one))
+        parts.append(
+            f"### Features of `{features}`\n\n{len(rows[0].cells)} cells of {sets}; {rows[0].mean.runs} "
+            "draws of each.\n\n"
+            f"{markdown(rows, times)}\n" + "".join(f"- {line}\n" for line in verdicts)
+        )
+    return "\n".join(parts)
 
 
 def cell_markdown(rows: Sequence[Row]) -> str:

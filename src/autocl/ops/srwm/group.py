@@ -15,8 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from autocl.ops.srwm.cpu import group_size
 from autocl.ops.srwm.lanes import gather, load, prefetch, scatter, spread, store, transpose
-from autocl.ops.srwm.padding import group_size
 
 # Multiply and add may become one instruction; nothing else about the arithmetic is left to the compiler.
 FAST = {"contract"}

@@ -1,6 +1,6 @@
 // What the learner says of the picture that is shown: bars, "none of these", and the nearest thing it was shown.
 
-import { find, make, percent } from "./dom.js";
+import { find, make, percent, replace, tell } from "./dom.js";
 import { likeness, unpack } from "./pixels.js";
 
 const SHOWN = 8; // bars
@@ -31,15 +31,16 @@ export function showAnswer(answer, workspace, teach) {
   find("nearest").hidden = true;
   verdict.classList.remove("novel");
   if (!answer || !answer.answers.length) {
-    bars.replaceChildren();
-    verdict.textContent = answer ? "It knows nothing yet: name this, and it will." : "Draw something, or show a picture.";
+    replace(bars);
+    tell(verdict, answer ? "It knows nothing yet: name this, and it will." : "Draw something, or show a picture.");
     return;
   }
   const [best] = answer.answers;
   const known = [...workspace.examples, ...workspace.held];
   const limit = threshold(known);
   const novel = answer.novelty > limit.value;
-  verdict.replaceChildren(
+  tell(
+    verdict,
     make("strong", {}, novel ? "None of these" : best.label),
     make("span", {}, novel ? `closest: ${best.label}, ${percent(best.probability)}` : `${percent(best.probability)} sure`),
   );
@@ -49,7 +50,7 @@ export function showAnswer(answer, workspace, teach) {
     (answer.novelty_by === "probability" ? " This learner has no measure of its own: it is one minus the highest probability." : "");
   const order = workspace.names.length <= SHOWN ? workspace.names : answer.answers.slice(0, SHOWN).map((a) => a.label);
   const share = new Map(answer.answers.map((a) => [a.label, a.probability]));
-  bars.replaceChildren(...order.filter((label) => share.has(label)).map((label) => bar(label, share.get(label), label === best.label && !novel, teach)));
+  replace(bars, ...order.filter((label) => share.has(label)).map((label) => bar(label, share.get(label), label === best.label && !novel, teach)));
   showNearest(answer, best.label, workspace);
 }
 
@@ -58,7 +59,7 @@ function bar(label, share, best, teach) {
   fill.style.width = `${100 * share}%`;
   return make(
     "button",
-    { className: best ? "bar best" : "bar", "aria-label": `${label}, ${percent(share)}. Teach this picture as ${label}`, onclick: () => teach(label) },
+    { className: best ? "bar best" : "bar", "data-key": label, "aria-label": `${label}, ${percent(share)}. Teach this picture as ${label}`, onclick: () => teach(label) },
     fill, make("span", { className: "label" }, label), make("span", { className: "share" }, percent(share)),
   );
 }

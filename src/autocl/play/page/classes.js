@@ -1,6 +1,6 @@
 // Cards of the classes: examples as thumbnails with what the learner believed just before, and a hint each.
 
-import { find, make, percent } from "./dom.js";
+import { find, make, percent, replace } from "./dom.js";
 import { likeness } from "./pixels.js";
 
 const SHOWN = 30; // thumbnails of a class
@@ -21,10 +21,17 @@ export function hint(examples) {
 export function showClasses(workspace, actions) {
   find("class-count").textContent = workspace.names.length ? `(${workspace.names.length})` : "";
   if (!workspace.names.length) {
-    find("cards").replaceChildren(make("p", { className: "hint" }, "None yet. Name what you show, as many classes as you like, at any time."));
+    replace(find("cards"), make("p", { className: "hint" }, "None yet. Name what you show, as many classes as you like, at any time."));
     return;
   }
-  find("cards").replaceChildren(...workspace.names.map((label, i) => card(workspace, label, i, actions)));
+  replace(find("cards"), ...workspace.names.map((label, i) => card(workspace, label, i, actions)));
+}
+
+// Scroll the list, not the page, to a class.
+export function reveal(label) {
+  const cards = find("cards");
+  const card = [...cards.children].find((each) => each.dataset.label === label);
+  if (card) cards.scrollTop = card.offsetTop - cards.offsetTop;
 }
 
 function card(workspace, label, i, actions) {
@@ -34,7 +41,7 @@ function card(workspace, label, i, actions) {
   const hold = make("button", { "aria-label": `Teach the picture shown as ${label}${i < 9 ? `, key ${i + 1}` : ""}` }, "Teach");
   actions.holdable(hold, label);
   return make(
-    "article", { className: "card", "aria-label": `Class ${label}` },
+    "article", { className: "card", "data-label": label, "aria-label": `Class ${label}` },
     make("div", { className: "row" },
       make("span", { className: "key", "aria-hidden": "true" }, i < 9 ? String(i + 1) : "·"), name, hold,
       make("button", { className: "quiet", "aria-label": `Clear the examples of ${label}`, disabled: !examples.length && !count, onclick: () => actions.clear(label) }, "Clear"),
@@ -44,8 +51,16 @@ function card(workspace, label, i, actions) {
   );
 }
 
+const made = new WeakMap(); // thumbnails by example: pictures that stay are not decoded again
+
 function thumb(example, actions) {
   const [best] = example.before.answers;
+  const key = `${example.label} ${best?.label} ${example.held}`;
+  if (made.get(example)?.key !== key) made.set(example, { key, element: makeThumb(example, best, actions) });
+  return made.get(example).element;
+}
+
+function makeThumb(example, best, actions) {
   const right = best?.label === example.label;
   const belief = !best ? "first of all" : `${right ? "✓" : best.label} ${percent(best.probability)}`;
   const said = !best ? "the first of all" : `before, it said ${best.label}, ${percent(best.probability)}`;

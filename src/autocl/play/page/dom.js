@@ -23,6 +23,20 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Put other children into an element. What has the focus keeps it, if something of the same name comes again.
+export function replace(container, ...children) {
+  const key = (element) => element.dataset.key ?? element.getAttribute("aria-label");
+  const held = container.contains(document.activeElement) ? key(document.activeElement) : null;
+  container.replaceChildren(...children);
+  if (held) [...container.querySelectorAll("button, input")].find((e) => key(e) === held)?.focus();
+}
+
+// Change a text that is read aloud only if it is another one.
+export function tell(element, ...children) {
+  const next = make("p", {}, ...children);
+  if (next.textContent !== element.textContent) element.replaceChildren(...next.childNodes);
+}
+
 // Hand a file to the person.
 export function download(blob, name) {
   const link = make("a", { href: URL.createObjectURL(blob), download: name });

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { showAnswer } from "./answer.js";
 import { fromDrop, fromInput } from "./bulk.js";
-import { showClasses } from "./classes.js";
+import { reveal, showClasses } from "./classes.js";
 import { complain, find, say, wait } from "./dom.js";
 import { copyPython, exportPictures, saveState, showKeep } from "./keep.js";
 import { Source } from "./source.js";
@@ -60,6 +60,7 @@ async function showOne(picture, label) {
   const example = await workspace.show(picture, label);
   const [best] = example.before.answers;
   const believed = best ? `It had said ${best.label}.` : "";
+  reveal(label);
   say(example.held ? `Held back, to measure with: not taught. ${believed}` : `Learned ${label}. ${believed}`);
 }
 
@@ -120,7 +121,10 @@ const actions = {
     try {
       complain(null);
       if (!to) throw new Error("A class needs a name.");
-      if (to !== label) await workspace.rename(label, to);
+      if (to === label) return;
+      await workspace.rename(label, to);
+      watch.rename(label, to);
+      refresh();
     } catch (error) {
       input.value = label;
       complain(error);
@@ -131,6 +135,7 @@ const actions = {
 // Showing.
 
 let drawn = null; // the session and moment whose state is shown
+let charted = null; // the measurements that the chart shows
 
 async function showState() {
   const { session, summary } = workspace;
@@ -149,7 +154,9 @@ async function showState() {
 function refresh() {
   showClasses(workspace, actions);
   showKeep(workspace, health);
-  showChart(watch.rows);
+  const measured = JSON.stringify([workspace.session, watch.rows.map((row) => [row.learned, ...row.accuracy.learner.keys()])]);
+  if (charted !== measured) showChart(watch.rows);
+  charted = measured;
   find("measure").disabled = !watch.due;
   showState().catch(complain);
   if (!touring) ask();
@@ -175,7 +182,11 @@ const tour = attempt(async () => {
   find("watch").scrollIntoView({ block: "nearest" });
   try {
     await use(await new Workspace().open());
-    await playTour(workspace, watch, refresh, () => !touring);
+    const shown = (example) => {
+      showAnswer(example.before, workspace, teach);
+      reveal(example.label);
+    };
+    await playTour(workspace, watch, { shown, refresh, stopped: () => !touring });
     document.body.dataset.toured = watch.rows.length;
   } finally {
     touring = false;

@@ -5,7 +5,8 @@ import { percent, say, wait } from "./dom.js";
 
 const PACE = 115; // milliseconds an example: 120 of them and five measurements make twenty seconds
 
-export async function playTour(workspace, watch, refresh, stopped) {
+// `shown` is called with every example that was taught, `refresh` after every task; it ends when `stopped()`.
+export async function playTour(workspace, watch, { shown, refresh, stopped }) {
   const { tasks } = await api.tour();
   workspace.holdBack = false;
   for (const [i, task] of tasks.entries()) {
@@ -14,10 +15,10 @@ export async function playTour(workspace, watch, refresh, stopped) {
     for (const example of task.teach) {
       if (stopped()) return;
       const next = wait(PACE);
-      await workspace.show(await blob(example.image), example.label);
+      shown(await workspace.show(blob(example.image), example.label));
       await next;
     }
-    for (const example of task.held_back) await workspace.show(await blob(example.image), example.label, { measured: true });
+    for (const example of task.held_back) await workspace.show(blob(example.image), example.label, { measured: true });
     await watch.measure(title.replace(" and ", "/"));
     refresh();
   }

@@ -55,6 +55,12 @@ export class Watch {
     this.rows.push({ task: task ?? `task ${this.rows.length + 1}`, learned: examples.length, accuracy });
   }
 
+  rename(label, to) {
+    for (const { accuracy } of this.rows) {
+      for (const { key } of RIVALS) accuracy[key] = new Map([...accuracy[key]].map(([name, share]) => [name === label ? to : name, share]));
+    }
+  }
+
   #asked() {
     const taught = new Set(this.workspace.examples.map((e) => e.label));
     return this.workspace.held.filter((e) => taught.has(e.label));

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright; and the real command as a server for it."""
+"""Debian's Chromium, driven by Playwright, and the real `autocl play` for it: for the film, and for tests."""
 
 import re
 import subprocess
@@ -7,25 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-quic",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a webcam without one
 )  # fmt: skip
-
-
-def need_chromium() -> None:
-    """Skip tests where there is no browser; Playwright's own is a download that nobody needs."""
-    pytest.importorskip("playwright", reason="driving a browser needs playwright")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no Chromium at {CHROMIUM}: apt install chromium")
 
 
 @contextmanager
 def playground(*arguments: str) -> Iterator[str]:
-    """The address of a running `autocl play`."""
+    """The address of a running `autocl play` with these arguments."""
     command = [sys.executable, "-m", "autocl", "play", "--port", "0", "--no-open", *arguments]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -39,13 +33,9 @@ def playground(*arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def browser() -> Iterator[object]:
+def browser() -> Iterator[Browser]:
     """A running Chromium."""
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=[
-            *ARGUMENTS, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-        ])  # fmt: skip
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield running
         running.close()

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autocl.data.fixed import (
-    Stage,
-    chain_stream,
+from autocl.data.eval_streams import (
+    TaskSpec,
+    build_stream,
+    class_range,
     five_datasets,
-    half,
     mini_split_cifar100,
     split_omniglot,
     split_stream,
@@ -113,13 +113,13 @@ def test_split_stream__any_choice__labels_match_classes_and_nothing_shown_is_ask
 
 
 def test_demos__random__change_with_the_run_and_not_with_the_stream() -> None:
-    a, b = Stage(name="a", train=TRAIN, test=TEST, classes=(0, 1)), half(TRAIN, TEST, "23")
-    ab, ba = chain_stream([a, b], shots=3, run=2), chain_stream([b, a], shots=3, run=2, scenario="class")
+    a, b = TaskSpec(name="a", train=TRAIN, test=TEST, classes=(0, 1)), class_range(TRAIN, TEST, "23")
+    ab, ba = build_stream([a, b], shots=3, run=2), build_stream([b, a], shots=3, run=2, scenario="class")
     assert torch.equal(ab.tasks[0].demos[0], ba.tasks[1].demos[0])
     assert torch.equal(ab.tasks[0].demo_labels[0] + 2, ba.tasks[1].demo_labels[0])
-    other = chain_stream([a, b], shots=3, run=3)
+    other = build_stream([a, b], shots=3, run=3)
     assert not torch.equal(ab.tasks[0].demos[0], other.tasks[0].demos[0])
-    orders = {tuple(chain_stream([a], shots=2, run=r).tasks[0].demo_labels[0].tolist()) for r in range(60)}
+    orders = {tuple(build_stream([a], shots=2, run=r).tasks[0].demo_labels[0].tolist()) for r in range(60)}
     assert len(orders) == 6  # every arrangement of two and two
 
 
@@ -142,8 +142,8 @@ def test_split_omniglot__any_length__asks_what_was_not_shown_of_different_charac
 
 def test_halves__chained__are_five_way_domain_tasks() -> None:
     sets = [(digits(n, classes=10), digits(n, "test", classes=10, per_class=2)) for n in ("mnist", "cifar10")]
-    stages = [half(*sets[0], "04"), half(*sets[1], "04"), half(*sets[0], "59")]
-    stream = chain_stream(stages, shots=2, run=0, demos="paper")
+    stages = [class_range(*sets[0], "04"), class_range(*sets[1], "04"), class_range(*sets[0], "59")]
+    stream = build_stream(stages, shots=2, run=0, demos="paper")
     assert stream.name == "mnist-04 → cifar10-04 → mnist-59"
     assert stream.n_outputs == 5
     assert stream.tasks[2].demo_labels[0].tolist() == [0, 1, 2, 3, 4] * 2
@@ -151,7 +151,7 @@ def test_halves__chained__are_five_way_domain_tasks() -> None:
     assert stream.tasks[2].queries[0].tolist() == list(range(10, 20))
     for span in ("5", "94", "a4"):
         with pytest.raises(InputError, match="two digits"):
-            half(*sets[0], span)
+            class_range(*sets[0], span)
 
 
 def test_mini_streams__own_the_first_two_classes_of_each_task() -> None:
@@ -170,14 +170,20 @@ def test_mini_streams__own_the_first_two_classes_of_each_task() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: half(TRAIN, TEST, "59"), "digits/train has classes 0 to 3"),
-        (lambda: half(TRAIN, TRAIN, "01"), "pass test=None"),
-        (lambda: chain_stream([], shots=1, run=0), "at least one task"),
-        (lambda: chain_stream([half(TRAIN, TEST, "01")], shots=0, run=0), "shots must be at least 1"),
-        (lambda: chain_stream([half(TRAIN, TEST, "01")], shots=7, run=0), "6 images for demos.*need 7"),
-        (lambda: chain_stream([half(TRAIN, TEST, "01")], shots=3, run=2, demos="paper"), "need 9"),
-        (lambda: chain_stream([half(TRAIN, None, "01")], shots=8, run=0), "left to ask about after 8"),
-        (lambda: chain_stream([half(TRAIN, None, "01")], shots=1, run=0, part="validation"), "no validation"),
+        (lambda: class_range(TRAIN, TEST, "59"), "digits/train has classes 0 to 3"),
+        (lambda: class_range(TRAIN, TRAIN, "01"), "pass test=None"),
+        (lambda: build_stream([], shots=1, run=0), "at least one task"),
+        (lambda: build_stream([class_range(TRAIN, TEST, "01")], shots=0, run=0), "shots must be at least 1"),
+        (
+            lambda: build_stream([class_range(TRAIN, TEST, "01")], shots=7, run=0),
+            "6 images for demos.*need 7",
+        ),
+        (lambda: build_stream([class_range(TRAIN, TEST, "01")], shots=3, run=2, demos="paper"), "need 9"),
+        (lambda: build_stream([class_range(TRAIN, None, "01")], shots=8, run=0), "left to ask about after 8"),
+        (
+            lambda: build_stream([class_range(TRAIN, None, "01")], shots=1, run=0, part="validation"),
+            "no validation",
+        ),
         (lambda: split_stream(TRAIN, TEST, scenario="x", shots=1, run=0), "scenario=.x. is not known"),  # type: ignore
         (lambda: split_stream(TRAIN, TEST, scenario="class", shots=1, run=0, ways=3), "ways=3 must lie"),
     ],

@@ -1,6 +1,6 @@
 """Streams for meta-testing: real tasks in a set order, with demos chosen by the number of the run.
 
-`chain_stream` takes any tasks; the paper's streams by name (Split-X, Split-Omniglot, halves, 5-datasets)
+`build_stream` takes any tasks; the paper's streams by name (Split-X, Split-Omniglot, halves, 5-datasets)
 follow it.
 """
 
@@ -30,7 +30,7 @@ VALIDATION_SHARE = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stage:
+class TaskSpec:
     """Some classes of a data set, as one task of a stream to come.
 
     With `test=None` the set has no test images of its own: all images that are not demos are queries.
@@ -58,8 +58,8 @@ class Stage:
             raise InputError(f"task {self.name!r} needs different classes, got {self.classes}")
 
 
-def chain_stream(
-    stages: Sequence[Stage],
+def build_stream(
+    specs: Sequence[TaskSpec],
     *,
     shots: int,
     run: int,
@@ -68,13 +68,13 @@ def chain_stream(
     part: Part = "test",
     name: str | None = None,
 ) -> Stream:
-    """A stream that goes through the stages in the order given.
+    """A stream that goes through the tasks in the order given.
 
-    The demos of a stage depend on its name, its sets, `shots` and `run` alone: they are the same in whatever
-    stream the stage stands, which makes comparisons between streams paired.
+    The demos of a task depend on its name, its sets, `shots` and `run` alone: they are the same in whatever
+    stream the task stands, which makes comparisons between streams paired.
 
     Args:
-        stages: the tasks to be.
+        specs: the tasks.
         shots: demos per class.
         run: number of the run, from 0: decides the demos.
         scenario: "domain" shares the outputs between tasks, "class" gives every class its own.
@@ -83,7 +83,7 @@ def chain_stream(
             after class in turn (the authors' code).
         part: "test" asks about all test images of the classes, "validation" about those in the validation
             part of the training set.
-        name: default: the names of the stages joined by arrows.
+        name: default: the names of the tasks joined by arrows.
 
     Returns:
         One stream (B = 1), its queries sorted by class; `side_by_side` joins those of several runs.
@@ -91,17 +91,17 @@ def chain_stream(
     check_choice("scenario", scenario, get_args(Scenario))
     check_choice("demos", demos, get_args(Demos))
     check_choice("part", part, get_args(Part))
-    if not stages:
+    if not specs:
         raise InputError("a stream needs at least one task, got none")
     if shots < 1 or run < 0:
         raise InputError(f"shots must be at least 1 and run at least 0, got {shots} and {run}")
-    ways = [len(s.classes) for s in stages]
-    offsets = np.cumsum([0, *ways[:-1]]).tolist() if scenario == "class" else [0] * len(stages)
+    ways = [len(s.classes) for s in specs]
+    offsets = np.cumsum([0, *ways[:-1]]).tolist() if scenario == "class" else [0] * len(specs)
     return Stream(
-        name=name or " → ".join(s.name for s in stages),
+        name=name or " → ".join(s.name for s in specs),
         tasks=tuple(
-            _build(stage, offset, shots=shots, run=run, demos=demos, part=part)
-            for stage, offset in zip(stages, offsets, strict=True)
+            _build(spec, offset, shots=shots, run=run, demos=demos, part=part)
+            for spec, offset in zip(specs, offsets, strict=True)
         ),
         n_outputs=sum(ways) if scenario == "class" else max(ways),
         scenario=scenario,
@@ -116,8 +116,8 @@ def validation_rows(images: ImageSet) -> IntArray:
     return np.sort(np.argsort(images.order, kind="stable")[len(images.order) - size :])
 
 
-def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, part: Part) -> Task:
-    train, test = stage.train, stage.test
+def _build(spec: TaskSpec, offset: int, *, shots: int, run: int, demos: Demos, part: Part) -> Task:
+    train, test = spec.train, spec.test
     held_out = validation_rows(train) if test is not None else np.empty(0, np.int64)
     if part == "validation" and len(held_out) == 0:
         why = "has no test images apart" if test is None else "does not know its file order"
@@ -125,9 +125,9 @@ def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, par
             f"{train.name}/{train.split} {why}, so it has no validation part: use other classes or another "
             "set for validation"
         )
-    rng = np.random.default_rng((run, zlib.crc32(stage.name.encode())))
+    rng = np.random.default_rng((run, zlib.crc32(spec.name.encode())))
     shown, allowed, asked = [], [], []
-    for c in stage.classes:
+    for c in spec.classes:
         rows = np.arange(train.starts[c], train.starts[c + 1])
         free = np.setdiff1d(rows, held_out, assume_unique=True)
         chosen = _choose(rng, rows if demos == "paper" else free, shots, run, demos, f"{train.name} {c}")
@@ -143,14 +143,14 @@ def _build(stage: Stage, offset: int, *, shots: int, run: int, demos: Demos, par
                 asked.append(np.setdiff1d(np.setdiff1d(rows, free), chosen))
         if len(asked[-1]) == 0:
             raise InputError(
-                f"task {stage.name!r}: no image of class {c} is left to ask about after {shots} demos; lower "
+                f"task {spec.name!r}: no image of class {c} is left to ask about after {shots} demos; lower "
                 "shots or choose another class"
             )
     cyclic = np.stack(shown, axis=1).reshape(-1)
     cyclic_labels = np.tile(np.arange(len(shown)), shots) + offset
     turn = rng.permutation(len(cyclic)) if demos == "random" else np.arange(len(cyclic))
     return Task(
-        name=stage.name,
+        name=spec.name,
         demo_set=train,
         demos=_row(cyclic[turn]),
         demo_labels=_row(cyclic_labels[turn]),
@@ -209,8 +209,8 @@ def split_stream(
         classes_per_task: classes that a task owns.
         tasks: how many tasks, from the first class on; default: as many as the set has classes for.
         ways: use only this many first classes of each task; default: all.
-        demos: see `chain_stream`.
-        part: see `chain_stream`.
+        demos: see `build_stream`.
+        part: see `build_stream`.
 
     Example:
         >>> from autocl.data import load                                                   # doctest: +SKIP
@@ -223,12 +223,12 @@ def split_stream(
     if not 1 <= ways <= classes_per_task:
         raise InputError(f"ways={ways} must lie between 1 and classes_per_task={classes_per_task}")
     tasks = train.n_classes // classes_per_task if tasks is None else tasks
-    stages = [
-        _stage(train, test, tuple(range(t * classes_per_task, t * classes_per_task + ways)))
+    specs = [
+        _spec(train, test, tuple(range(t * classes_per_task, t * classes_per_task + ways)))
         for t in range(tasks)
     ]
-    return chain_stream(
-        stages,
+    return build_stream(
+        specs,
         shots=shots,
         run=run,
         scenario=scenario,
@@ -257,18 +257,18 @@ def split_omniglot(
             f"{characters.name}/{characters.split} has {characters.n_classes}"
         )
     drawn = np.random.default_rng(run).permutation(characters.n_classes)[: tasks * ways].tolist()
-    stages = [_stage(characters, None, tuple(drawn[t * ways : (t + 1) * ways])) for t in range(tasks)]
+    specs = [_spec(characters, None, tuple(drawn[t * ways : (t + 1) * ways])) for t in range(tasks)]
     name = f"split-{characters.name} {scenario} {tasks}-task"
-    return chain_stream(stages, shots=shots, run=run, scenario=scenario, name=name)
+    return build_stream(specs, shots=shots, run=run, scenario=scenario, name=name)
 
 
 def mini_split_cifar100(
     train: ImageSet, test: ImageSet | None, *, shots: int, run: int, demos: Demos = "random"
 ) -> Stream:
     """The paper's *mini* Split-CIFAR-100: the first 2 classes of each of the first 5 tasks of 10 classes."""
-    stages = [_stage(train, test, (10 * t, 10 * t + 1)) for t in range(5)]
-    return chain_stream(
-        stages, shots=shots, run=run, scenario="class", demos=demos, name="mini-split-cifar100"
+    specs = [_spec(train, test, (10 * t, 10 * t + 1)) for t in range(5)]
+    return build_stream(
+        specs, shots=shots, run=run, scenario="class", demos=demos, name="mini-split-cifar100"
     )
 
 
@@ -282,27 +282,27 @@ def five_datasets(
             is None for a copy of a set that has no test images apart.
         shots: demos per class.
         run: number of the run, decides the demos.
-        demos: see `chain_stream`.
+        demos: see `build_stream`.
     """
-    stages = [_stage(train, test, (0, 1)) for train, test in sets]
-    return chain_stream(stages, shots=shots, run=run, scenario="class", demos=demos, name="5-datasets")
+    specs = [_spec(train, test, (0, 1)) for train, test in sets]
+    return build_stream(specs, shots=shots, run=run, scenario="class", demos=demos, name="5-datasets")
 
 
-def half(train: ImageSet, test: ImageSet | None, span: str) -> Stage:
+def class_range(train: ImageSet, test: ImageSet | None, span: str) -> TaskSpec:
     """Neighbouring classes of a set by their first and last digit: "04" or "59" are its two halves.
 
     Example:
-        >>> half(mnist_train, mnist_test, "59").name                                       # doctest: +SKIP
+        >>> class_range(mnist_train, mnist_test, "59").name                                # doctest: +SKIP
         'mnist-59'
     """
     if not re.fullmatch(r"\d\d", span) or span[0] > span[1]:
         raise InputError(f'{span!r} does not name a range of classes: write two digits, such as "04" or "59"')
-    return _stage(train, test, tuple(range(int(span[0]), int(span[1]) + 1)))
+    return _spec(train, test, tuple(range(int(span[0]), int(span[1]) + 1)))
 
 
-def _stage(train: ImageSet, test: ImageSet | None, classes: tuple[int, ...]) -> Stage:
+def _spec(train: ImageSet, test: ImageSet | None, classes: tuple[int, ...]) -> TaskSpec:
     """Named after the set and its classes: mnist-04 for a range of digits, omniglot-37,401 otherwise."""
     first, last = classes[0], classes[-1]
     is_range = len(classes) > 1 and last < 10 and classes == tuple(range(first, last + 1))
     spelled = f"{first}{last}" if is_range else ",".join(map(str, classes))
-    return Stage(name=f"{train.name}-{spelled}", train=train, test=test, classes=classes)
+    return TaskSpec(name=f"{train.name}-{spelled}", train=train, test=test, classes=classes)

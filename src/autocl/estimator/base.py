@@ -1,0 +1,170 @@
+"""Base of ContinualClassifier: how it finds its learner and backbone, reads its input, and locks.
+
+Shape legend: n = images, F = features.
+"""
+
+import copy
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, validate_data
+from torch import Tensor
+
+from autocl.encoders.backbones import Backbone
+from autocl.errors import AutoclError, InputError
+from autocl.estimator.exact import Overflow, encode
+from autocl.estimator.inputs import (
+    PHOTOS,
+    Encoded,
+    InputTypeError,
+    check_image_shape,
+    check_vectors,
+    find_backbone,
+    listed,
+    takes_vectors,
+    to_features,
+)
+from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
+from autocl.estimator.state import ClassifierState
+from autocl.learner import Learner
+from autocl.learner.find import find_learner
+
+
+class UnfittedError(AutoclError, NotFittedError):  # type: ignore[misc]
+    """The classifier was asked before it was shown anything."""
+
+
+class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The arguments of an estimator, and how they become a learner and its input.
+
+    Writers take turns: `with self._writing(): …`. Readers need no lock.
+    """
+
+    _memory: ClassifierState
+    _form: Form
+    _backbone: tuple[object, Backbone]
+    _learner: Learner
+
+    def __init__(
+        self,
+        learner: str | Path | Learner = "everyday",
+        *,
+        image_shape: ImageShape = None,
+        overflow: Overflow = "error",
+        prequential: bool = True,
+        device: str | torch.device | None = None,
+        backbone: str | Backbone | None = None,
+    ) -> None:
+        self.learner = learner
+        self.image_shape = image_shape
+        self.overflow = overflow
+        self.prequential = prequential
+        self.device = device
+        self.backbone = backbone
+
+    def _writing(self) -> threading.RLock:
+        """The lock of this object in this process: in a forked child its holder may not exist."""
+        # Made when first needed: scikit-learn wants nothing but arguments in __init__. setdefault is atomic.
+        lock: threading.RLock = self.__dict__.setdefault(f"_lock_{os.getpid()}", threading.RLock())
+        return lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the locks, which cannot be copied."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if not name.startswith("_lock_")}
+
+    def _features(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
+        """Features [n, F] of X, and the form X has."""
+        if isinstance(X, Encoded):
+            X.check_fits(learner, form)
+            return X.features, {**X.form, **form}
+        x, form = self._images(X, learner, form, learning=learning)
+        return encode(learner, x), form
+
+    def _images(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
+        """Network input [n, C, H, W] for X, and the form X has."""
+        shape = check_image_shape(self.image_shape)
+        if (network := self._network()) is not None:
+            return to_features(listed(X), network, form)
+
+        def vectors(X: Any) -> Any:
+            known = "vectors" in form
+            try:
+                read = validate_data(self, X, reset=not known) if learning or known else check_array(X)
+            except TypeError as error:
+                raise InputTypeError(str(error)) from error
+            except ValueError as error:
+                raise InputError(str(error)) from error
+            return check_vectors(read, learner.config, shape)
+
+        return to_input(listed(X), learner.config, form, image_shape=shape, read_vectors=vectors)
+
+    def _network(self) -> Backbone | None:
+        """The backbone, found once."""
+        named = self.backbone
+        if self.learner == PHOTOS[0]:
+            if named not in (None, PHOTOS[1]):
+                raise InputError(
+                    f'"photos" was made for backbone {PHOTOS[1]!r}, not {named!r}: '
+                    'use ContinualClassifier("vectors", backbone=…)'
+                )
+            named = PHOTOS[1]
+        if named is None:
+            return None
+        found: tuple[object, Backbone] | None = self.__dict__.get("_backbone")
+        if found is None or found[0] is not named:
+            found = self._backbone = (named, find_backbone(named))
+        return found[1]
+
+    def _find(self) -> Learner:
+        """The learner, on the device that was asked for; the caller's own module is not moved."""
+        learner = find_learner(self.learner)
+        if self.device is None:
+            return learner
+        try:
+            trial = torch.ones((), device=self.device)
+            trial.item()  # the meta device has no numbers
+        except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from error
+        return (copy.deepcopy(learner) if learner is self.learner else learner).to(trial.device)
+
+    def _start(self, X: Any) -> Learner:
+        """The learner to begin with; one for vectors of any length, for those of X."""
+        if isinstance(X, Encoded):
+            X.check_named((self.learner, self.backbone))
+            return X.learner
+        learner = self._find()
+        if (network := self._network()) is not None:
+            return learner.with_features(network.n_features)
+        if not learner.any_length or is_pictures(X):
+            return learner
+        shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
+        return learner.with_features(shape[1]) if len(shape) == 2 and shape[1] else learner
+
+    def _known(self) -> ClassifierState:
+        memory: ClassifierState | None = self.__dict__.get("_memory")
+        if memory is None:
+            raise UnfittedError(
+                "this ContinualClassifier has not learned anything yet: call partial_fit or fit first"
+            )
+        return memory
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_memory" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        learner = self.__dict__.get("_learner", self.learner)
+        vectors = isinstance(learner, Learner) and takes_vectors(learner.config)
+        tags.input_tags.two_d_array = self.image_shape is not None or vectors
+        # Made for images: on the two-column blobs of scikit-learn's checks it has nothing to look at.
+        tags.classifier_tags.poor_score = True
+        return tags
