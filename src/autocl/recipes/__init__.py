@@ -15,7 +15,6 @@ OURS: tuple[Callable[[], Recipe], ...] = (
     paper.paper_backbone,
     fast.fast_two_task,
     fast.fast_two_task_long,
-    fast.fast_three_task,
     fast.fast_split_domain,
     fast.fast_split_class,
     fast.fast_everyday,
