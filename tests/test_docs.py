@@ -93,6 +93,20 @@ def test_every_number_of_the_paper_is_in_the_guide_with_what_became_of_it():
                 assert line.split(" | ")[4].strip(" |")
 
 
+def test_the_page_of_results_says_what_its_tables_and_letters_mean():
+    from tools.results_table import results_table
+
+    from autocl.evaluation.protocols import PROTOCOLS
+
+    made = results_table(ROOT / "results")
+    head, rows = made.split("| table | learner", 1)
+    shown = {line.split(",")[0].removeprefix("| ") for line in rows.split("## ")[0].splitlines()}
+    assert shown & set(PROTOCOLS)
+    for name in shown & set(PROTOCOLS):
+        assert f"- **{name}**: {PROTOCOLS[name].title}" in made
+    assert "A = Omniglot" in head
+
+
 def test_the_table_is_filled_between_its_marks():
     from tools.results_table import BEGIN, END, filled
 

@@ -66,9 +66,19 @@ class TuningRecord(TypedDict):
     tuned_on: str
 
 
+class CheckRecord(TypedDict):
+    """What `autocl zoo verify` compares with: a table's cells in percent."""
+
+    of: str
+    table: str
+    cells: dict[str, float]
+
+
 class Record(TypedDict):
     """NAME.json: how a learner was made."""
 
+    fingerprint: str
+    check: NotRequired[CheckRecord]
     recipe: RecipeRecord
     started_from: NotRequired[StartRecord | None]
     stages: NotRequired[list[StageRecord]]

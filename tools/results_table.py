@@ -97,8 +97,12 @@ def results_table(folder: Path) -> str:
         for c in covered
     ]
     counts = Counter(c.status.partition(":")[0].replace(f" ({STAND_IN})", "") for c in covered)
+    told = {table for table, _, entry in found if entry in zoo.names()}
     return "\n".join(
         [
+            "“A→B: A” is the accuracy on A after A and then B were learned. The tables:\n",
+            *(f"- **{p.name}**: {p.title}" for p in PROTOCOLS.values() if p.name in told),
+            "",
             "| table | learner | ours | nearest class mean |",
             "|---|---|---:|---:|",
             *shipped,

@@ -162,7 +162,7 @@ Other kinds of images, more tasks, other numbers of demos: measure before you re
     return path
 
 
-def _check(name: str, record: dict[str, Any]) -> str:
+def _check(name: str, record: Record) -> str:
     """What `autocl zoo verify` compares with."""
     if not (check := record.get("check")):
         return ""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from autocl.data import from_arrays, from_folder
+from autocl.data import folder, from_arrays, from_folder
 from autocl.errors import DataError, InputError
 
 RNG = np.random.default_rng(0)
@@ -93,3 +93,32 @@ def test_bad_arrays(x: np.ndarray, y: list[float], words: str) -> None:
         from_arrays(x, y)
     with pytest.raises(InputError, match="2 names"):
         from_arrays(np.zeros((3, 8, 8), np.uint8), [0, 1, 2], classes=("a", "b"))
+
+
+def test_a_large_folder_is_decoded_once_until_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(folder, "WORTH_KEEPING", 4)
+    top = tmp_path / "pictures"
+    for label in ("a", "b"):
+        (top / label).mkdir(parents=True)
+        for i in range(2):
+            Image.new("RGB", (9, 9), (i * 90, 0, 7)).save(top / label / f"{i}.png")
+    opened = []
+    decode = folder.decode
+    monkeypatch.setattr(folder, "decode", lambda file, **how: opened.append(file) or decode(file, **how))
+    first, again = (folder.from_folder(top, size=8) for _ in range(2))
+    assert len(opened) == 4
+    assert first.hash == again.hash
+    Image.new("RGB", (9, 9), (200, 0, 7)).save(top / "b" / "1.png")
+    changed = folder.from_folder(top, size=8)
+    assert len(opened) == 8
+    assert changed.hash != first.hash
+    assert changed.images[3, 0].max() == 200
+    (top / "b" / "0.png").unlink()
+    (top / "b" / "2.png").write_bytes((top / "b" / "1.png").read_bytes())
+    folder.from_folder(top, size=8)
+    assert len(opened) == 12
+    kept = [path for path in (tmp_path / "cache" / "decoded").iterdir() if path.is_dir()]
+    assert len(kept) == 1, "older editions do not pile up"
+    folder.from_folder(top, size=16)
+    assert len(opened) == 16

@@ -103,7 +103,7 @@ class SortedImages:
 
 
 def decoded(
-    key: Mapping[str, Any], build: Callable[[], Raw], *, size: int, channels: int
+    key: Mapping[str, Any], build: Callable[[], Raw], *, size: int, channels: int, edition: str = ""
 ) -> tuple[Arrays, str]:
     """The arrays for `key`, from the cache or else built and cached.
 
@@ -112,6 +112,7 @@ def decoded(
         build: opens the source files; called only when the cache has nothing sound.
         size: pixels a side.
         channels: 1 or 3.
+        edition: what else they depend on; another one takes the place of the one before.
 
     Returns:
         The arrays (images memory-mapped read-only), and their content hash.
@@ -119,6 +120,7 @@ def decoded(
     text = json.dumps({"version": VERSION, **key}, sort_keys=True)
     home = cache_folder() / "decoded"
     folder = home / f"{key['name']}-{sha256(text.encode()).hexdigest()[:16]}"
+    text += edition
     found = _read(folder, text)
     if found is not None:
         return found
@@ -141,6 +143,8 @@ def _read(folder: Path, key: str) -> tuple[Arrays, str] | None:
     """The folder's content if it is whole and unchanged since it was written."""
     try:
         meta = json.loads((folder / "meta.json").read_text())
+        if meta["key"] != key:  # of another edition
+            return None
         images = np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
         made = Arrays(
             images=images,
@@ -149,11 +153,8 @@ def _read(folder: Path, key: str) -> tuple[Arrays, str] | None:
             classes=tuple(meta["classes"]),
             notes=meta["notes"],
         )
-        sound = (
-            meta["key"] == key
-            and meta["hash"] == content_hash(images, made.starts, made.classes)
-            and meta["rest_hash"] == _rest_hash(made.order, made.notes)
-        )
+        digests = content_hash(images, made.starts, made.classes), _rest_hash(made.order, made.notes)
+        sound = digests == (meta["hash"], meta["rest_hash"])
     except FileNotFoundError:
         return None
     except Exception as error:  # damaged bytes make json and numpy raise almost anything

@@ -6,7 +6,7 @@ time, in its own size, for backbones.
 Shape legend: n = pictures, K = classes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from autocl.data.archives import Block, Raw, reading
-from autocl.data.cache import Arrays, SortedImages
+from autocl.data.cache import Arrays, SortedImages, decoded
 from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.loading import check_size
 from autocl.data.preprocess import resize
@@ -25,6 +25,9 @@ from autocl.pictures import decode
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
+WORTH_KEEPING = 1000
+"""Pictures in a folder from which on decoding takes seconds."""
+
 
 def from_folder(
     path: str | Path, *, size: int = 32, channels: int = 3, name: str | None = None, split: str = "all"
@@ -32,7 +35,8 @@ def from_folder(
     """Images in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …
 
     Classes and the files of a class are taken in alphabetical order; files that are no images by their
-    suffix are passed over. The statistics are those of the images.
+    suffix are passed over. The statistics are those of the images. Folders of a thousand pictures and more
+    are decoded once: the small pictures are kept in the cache until a file's name, size or date changes.
 
     Args:
         path: the folder of folders.
@@ -62,8 +66,25 @@ def from_folder(
                     pixels = decode(file, channels=channels, at_least=size)
                 yield pixels[None], np.array([label], np.int64)
 
-    made = SortedImages(Raw(classes=tuple(files), blocks=blocks()), size=size, channels=channels).arrays()
+    def build() -> Raw:
+        return Raw(classes=tuple(files), blocks=blocks())
+
+    if sum(map(len, files.values())) < WORTH_KEEPING:
+        made = SortedImages(build(), size=size, channels=channels).arrays()
+    else:
+        key = {"name": "folder", "path": str(top.resolve()), "size": size, "channels": channels}
+        made, _ = decoded(key, build, size=size, channels=channels, edition=_listing(files))
     return _measured(made, name or top.resolve().name, split)
+
+
+def _listing(files: Mapping[str, Sequence[Path]]) -> str:
+    """A digest that changes when a picture is added, removed, renamed or written anew."""
+    digest = sha256()
+    for label, found in files.items():
+        for file in found:
+            about = file.stat()
+            digest.update(f"{label!r} {file.name!r} {about.st_size} {about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def from_arrays(

@@ -131,7 +131,7 @@ def load(
 
 def _fits(state: dict[str, Tensor], parameter: Tensor) -> bool:
     """Whether Adam can go on with what a file says it kept of a parameter."""
-    if state.keys() != MOMENTS or state["step"].shape != () or not state["step"].is_floating_point():
+    if state.keys() != MOMENTS or state["step"].shape != () or not 0 <= float(state["step"]) < 2**53:
         return False
     moments = [t for name, t in state.items() if name != "step"]
     alike = all(t.shape == parameter.shape and t.dtype == parameter.dtype for t in moments)
