@@ -156,7 +156,7 @@ def _opened(
 ) -> tuple[Learner, ImageSet, Embedding]:
     """The learner, the images, and what it sees of them."""
     if backbone is None:
-        if learner.takes_vectors:
+        if learner.takes_vectors and learner.config.height == 1:
             raise InputError(
                 "this learner takes vectors: let images pass a frozen network first, as --backbone lite2"
             )
