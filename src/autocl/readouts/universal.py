@@ -122,7 +122,10 @@ class UniversalReadout(Readout):
         """
         if torch.is_grad_enabled():
             return self._prepare(state)
-        weights = tuple((p.data_ptr(), p._version, p.dtype) for p in self.parameters())
+        # Parameters made in inference mode cannot change, and count no versions.
+        weights = tuple(
+            (p.data_ptr(), 0 if p.is_inference() else p._version, p.dtype) for p in self.parameters()
+        )
         if self._latest is not None:
             known, of, prepared = self._latest
             if of == weights and all(known.get(name) is t for name, t in state.items()):
