@@ -17,7 +17,6 @@ Validation sets report; nothing is trained on them.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from torch.nn import functional as F
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import get_backbone
 from autocl.estimator.inputs import PHOTOS
-from autocl.evaluation.world.sets import Eyes, backbone_eyes, learner_eyes, world_features
+from autocl.evaluation.world.sets import WORLDS, Eyes, backbone_eyes, learner_eyes, world_features
 from autocl.learner import Learner
 from autocl.learner.config import InputConfig, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
@@ -347,10 +346,11 @@ def main() -> None:
         print(f"{name}{' mapped' if readout is with_map else ''}:", *report(combiner, judged), sep="\n  ")
     meta = {
         "recipe": "universal", "seed": str(args.seed), "steps": str(args.steps),
-        "sets": json.dumps([*practice]), "encoder_from": args.encoder,
+        "sets": " ".join(s.name for s in WORLDS["meta-training"]), "encoder_from": args.encoder,
     }  # fmt: skip
     for name, learner in learners(combiner, mapped, encoder).items():
-        print(learner.save_pretrained(args.out / f"{name}.safetensors", meta=meta))
+        more = {"backbone": PHOTOS[1]} if name == PHOTOS[0] else {}
+        print(learner.save_pretrained(args.out / f"{name}.safetensors", meta=meta | more))
 
 
 if __name__ == "__main__":
