@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from known_methods import coded_set, small_learner
+from known_methods import coded_set
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -103,7 +103,7 @@ def test_statistics__features_that_tell_the_class__are_right_everywhere(
 
 
 def test_learners__must_read_vectors_of_the_backbone(coded: Coded, tmp_path: Path) -> None:
-    small_learner(5).save_pretrained(tmp_path / "images.safetensors")
+    Learner(LearnerConfig()).save_pretrained(tmp_path / "images.safetensors")
     with pytest.raises(InputError, match="reads images, not features"):
         backbone_entries(["coded"], learners=[str(tmp_path / "images.safetensors")])
     config = LearnerConfig(
@@ -162,7 +162,7 @@ def test_command__no_names__zoo_and_statistics_of_the_table(coded: Coded) -> Non
     assert set(PROTOCOLS["split-cifar100"].statistics) <= set(long)
     assert "knn" not in long
     named = find_backbone_entries(PROTOCOLS["split-cifar100"], ["coded"], (), ["ranpac"])
-    assert "10,000 random features" in named[0].method.differs()
+    assert "10,000 random features" in named[0].method.deviation_note()
     every = find_backbone_entries(PROTOCOLS["backbone"], ["coded"], (), ["all"])
     assert [e.trained.recipe for e in every] == list(PROTOCOLS["backbone"].statistics)
 

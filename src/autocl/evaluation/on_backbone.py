@@ -17,7 +17,6 @@ from autocl.encoders.backbones import get_backbone
 from autocl.errors import AutoclError, InputError
 from autocl.evaluation.entry import Entry, Loader, method_entry, open_learner
 from autocl.evaluation.protocol import Protocol, SetRef
-from autocl.learner import Learner
 from autocl.learner.find import find_learner
 
 EMBEDDED = ("lite0", "lite2")
@@ -96,7 +95,7 @@ def find_backbone_entries(
     if any(name.startswith(VIT) for name in backbones):
         usual |= PROMPTS
     if not learners and not methods:
-        learners = [name for name in zoo.names() if _reads_vectors(find_learner(name))]
+        learners = [name for name in zoo.names() if find_learner(name).takes_vectors]
         methods = ("all",)
     named = usual if "all" in methods else {name: usual.get(name, {}) for name in methods}
     return backbone_entries(backbones, learners=learners, methods=named, **how)
@@ -117,20 +116,16 @@ def _images(ref: SetRef) -> ImageSet:
     return load(ref.name, ref.split, **dict(ref.options))
 
 
-def _reads_vectors(learner: Learner) -> bool:
-    c = learner.config
-    return bool(c.encoder.kind == "identity" and (c.height, c.width) == (1, 1))
-
-
 def _unfit(entry: Entry, embedding: BackboneEmbedding) -> str:
     """Why a learner cannot stand behind a backbone; empty when it can."""
     learner, backbone = entry.learner, embedding.backbone
-    if not _reads_vectors(learner):
+    if not learner.takes_vectors:
         return f"{entry.name} reads images, not features: behind a backbone name a learner of vectors"
     if learner.any_length:
         return ""
-    if entry.trained.backbone not in ("", backbone.name) or learner.config.channels != backbone.n_features:
-        made = entry.trained.backbone or f"{learner.config.channels} features"
+    length = learner.encoder.n_features
+    if entry.trained.backbone not in ("", backbone.name) or length != backbone.n_features:
+        made = entry.trained.backbone or f"{length} features"
         return f"{entry.name} was meta-trained on {made}, not on {backbone.name}"
     return ""
 
