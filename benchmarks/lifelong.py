@@ -180,8 +180,8 @@ def measure(names: list[str], budget: float) -> None:
     """Take learners through all streams and store what was found, learner by learner."""
     train, test = load("mnist", "train"), load("mnist", "test")
     for name in names:
+        learner = contestant(name, train.images.shape[-1])
         with torch.inference_mode():
-            learner = contestant(name, train.images.shape[-1])
             classes = 10 if learner.grows else min(10, learner.config.n_classes)
             shown = Digits(learner, train, classes, SHOWN, TURNED)
             asked = Digits(learner, test, classes, ASKED, ASKED)
