@@ -21,6 +21,7 @@ from autocl.evaluation.table import Line, lines
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 WORLD_BEGIN, WORLD_END = "<!-- world: begin -->", "<!-- world: end -->"
 MEANS = "nearest-mean (features of {})"
+DEFAULT = "everyday"
 ROOT = Path(__file__).parent.parent
 ACL, NO_ACL = "Omniglot + mini-ImageNet, ACL", "Omniglot + mini-ImageNet, no ACL"
 THREE = "Omniglot + mini-ImageNet + FC100, ACL"
@@ -66,12 +67,12 @@ def headline_table(folder: Path) -> str:
         line = found.get((table, cell, learner))
         if line is None:
             continue
-        default = "" if (table, cell) in told else "everyday"  # once for each stream
+        default = "" if (table, cell) in told else DEFAULT  # once for each stream
         told.add((table, cell))
         beside = (found.get((table, cell, s)) for s in (default, MEANS.format(learner)))
         ours = (line.ours, *(None if b is None else b.ours for b in beside))
         rows.append(f"| {words} | `{learner}` | {_cells(*ours, _printed(PROTOCOLS[table], row, cell))} |")
-    head = "| stream | learner | ours | `everyday` | nearest class mean | paper |"
+    head = f"| stream | learner | ours | `{DEFAULT}` | nearest class mean | paper |"
     return "\n".join([head, "|---|---|---:|---:|---:|---:|", *rows]) + "\n"
 
 
