@@ -24,12 +24,17 @@ MEANS = "nearest-mean (features of {})"
 DEFAULT = "everyday"
 ROOT = Path(__file__).parent.parent
 ACL, NO_ACL = "Omniglot + mini-ImageNet, ACL", "Omniglot + mini-ImageNet, no ACL"
+PHOTOS, NO_PHOTOS = "FC100 + mini-ImageNet, ACL", "FC100 + mini-ImageNet, no ACL"
 THREE = "Omniglot + mini-ImageNet + FC100, ACL"
 HEADLINES = [
     ("Omniglot, after mini-ImageNet", "two-task", "A→B: A", "two-task", ACL),
     ("the same without backward terms", "two-task", "A→B: A", "two-task-noacl", NO_ACL),
     ("mini-ImageNet, after Omniglot", "two-task", "B→A: B", "two-task", ACL),
     ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl", NO_ACL),
+    ("FC100, after mini-ImageNet", "two-task-fc100", "A→B: A", "two-task-fc100", PHOTOS),
+    ("the same without backward terms", "two-task-fc100", "A→B: A", "two-task-fc100-noacl", NO_PHOTOS),
+    ("mini-ImageNet, after FC100", "two-task-fc100", "B→A: B", "two-task-fc100", PHOTOS),
+    ("the same without backward terms", "two-task-fc100", "B→A: B", "two-task-fc100-noacl", NO_PHOTOS),
     ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task", ACL),
     ("the same without backward terms", "two-task-ood", "A→B: A", "two-task-noacl", NO_ACL),
     ("MNIST-04, CIFAR-10, MNIST-59, Fashion-MNIST", "diverse", "A→B→C→D: average", "three-task", THREE),

@@ -55,7 +55,6 @@ CHECKS = {
     **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
     "three-task": "diverse",
     **dict.fromkeys(("quick", "quick-noacl"), "two-task-ood"),
-    "everyday": "split-mnist",
     **dict.fromkeys(
         ("split-domain", "split-domain-linear", "split-class", "split-class-linear"), "split-mnist"
     ),

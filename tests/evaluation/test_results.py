@@ -88,10 +88,10 @@ def test_why_a_method_differs_is_noted_without_measuring_again(tmp_path: Path) -
 
 
 def test_what_a_learner_was_meta_trained_on_is_said(tmp_path: Path) -> None:
-    sets = ("omniglot", "mini_imagenet", "tiny_imagenet")
-    three = replace(known_entry(Known()), trained=Provenance(recipe="fast_three_task", sets=sets))
+    sets = ("omniglot", "mini_imagenet", "fc100")
+    three = replace(known_entry(Known()), trained=Provenance(recipe="three-task", sets=sets))
     (first, *_) = run(SPLIT, three, QUICK, tmp_path)
-    assert "known: meta-trained on omniglot, mini_imagenet, tiny_imagenet" in first.notes
+    assert "known: meta-trained on omniglot, mini_imagenet, fc100" in first.notes
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def of_method(name: str, recipe: str, cells: Mapping[str, Published], *, train_o
 def not_made(*recipes: str) -> str:
     """Why a row has nothing beside it whose learner does not ship, and the commands that make one."""
     commands = " and ".join(f"`autocl train {recipe}`" for recipe in recipes)
-    return f"no learner made so ships; {commands} makes one in minutes of one core"
+    return f"no learner made so ships; {commands} makes one"
 
 
 def out_of_the_box(

@@ -105,17 +105,6 @@ def fast_two_task_long() -> Recipe:
     )
 
 
-def fast_three_task() -> Recipe:
-    """Omniglot, mini-ImageNet and Tiny-ImageNet without the shared classes (stand-in for FC100), rotating."""
-    base = fast_two_task()
-    return replace(
-        base,
-        name="fast_three_task",
-        sources=(OMNIGLOT, MINI_JITTERED, TINY_JITTERED),
-        streams=replace(TWO_TASKS, tasks=3, order="rotate", pool_classes=16),
-    )
-
-
 def fast_everyday() -> Recipe:
     """Streams of random shape over four image sets: the learner for daily use."""
     return Recipe(
