@@ -6,15 +6,18 @@ import zlib
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from play_files import base64_of, lesson, png
 from starlette.testclient import TestClient
 
-from autocl import ContinualClassifier
+from autocl import ContinualClassifier, EncoderConfig, Learner
+from autocl.learner import ReadoutLearnerConfig
 from autocl.play.api import Api
 from autocl.play.app import make_app
 from autocl.play.limits import Limits
 from autocl.play.openapi import document
+from autocl.readouts import ReadoutConfig
 
 IMAGE = {"content-type": "image/png"}
 
@@ -133,6 +136,30 @@ def test_a_learner_that_cannot_forget_says_so_and_the_only_class_goes_all_the_sa
     client.post(f"{session}/back", json={"moment": 1})
     assert client.post(f"{session}/forget", json={"label": "a"}).json()["classes"] == []
     assert labels(client.post(f"{session}/learn", json=lesson(("c", 3))).json()) == {"c": 1}
+
+
+def test_a_learner_that_can_forget_a_class_is_as_if_it_had_never_seen_it(tmp_path):
+    torch.manual_seed(0)
+    config = ReadoutLearnerConfig(
+        readout=ReadoutConfig(kind="means"), n_classes=3, channels=1, height=16, width=16,
+        encoder=EncoderConfig(width=4),
+    )  # fmt: skip
+    file = Learner(config).save_pretrained(tmp_path / "means.safetensors")
+    with TestClient(make_app(str(file)), base_url="http://localhost") as client:
+        session, other = start(client), start(client)
+        client.post(f"{session}/learn", json=lesson(("a", 0), ("b", 1), ("c", 2)))
+        client.post(f"{other}/learn", json=lesson(("b", 1), ("c", 2)))
+        assert labels(client.post(f"{session}/forget", json={"label": "a"}).json()) == {"b": 1, "c": 1}
+        after, never = (
+            client.post(f"{s}/predict", content=png(9), headers=IMAGE).json()["answers"][0]
+            for s in (session, other)
+        )
+        assert [a["label"] for a in after["answers"]] == [a["label"] for a in never["answers"]]
+        assert [a["probability"] for a in after["answers"]] == pytest.approx(
+            [a["probability"] for a in never["answers"]], abs=1e-6
+        )
+        assert after["novelty_by"] == "learner"
+        assert labels(client.post(f"{session}/back", json={"moment": 3}).json()) == {"a": 1, "b": 1, "c": 1}
 
 
 def test_the_state_is_drawn_and_changes_with_every_example(client):
