@@ -132,7 +132,7 @@ class WithBody(Combiner):
         trust = self.judge(t.exam)
         logits = self.answer(t.scores, trust)
         exam: Examination = t.exam
-        B, N = exam.count.shape
+        B, N = exam.demos.shape
         codes = torch.sign(torch.randn(B, N, CODES)) / CODES**0.5
         right = F.one_hot(exam.label, N).bool()
         asked = self.base(exam.left_out, trust)[0].masked_fill(right, 1e9).topk(min(RIVALS, N), -1).indices

@@ -1,7 +1,8 @@
 """Try to break every reader with damaged files: `python -m tools.fuzz --seconds 240` (`make fuzz`).
 
 A reader may take a file or refuse it with an AutoclError. Any other exception, more than 1 GB of memory or
-more than 10 seconds is a failure, and the exit status is 1. The same seed tries the same files.
+more than 10 seconds of the processor is a failure, and the exit status is 1. The same seed tries the same
+files.
 """
 
 import argparse
@@ -212,7 +213,7 @@ def fuzz(
         For each reader how often it took, refused or failed; failures by what and where.
     """
     found: dict[str, Counter[str]] = {}
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -243,7 +244,7 @@ def _try(target: Target, work: Path, name: str, data: bytes) -> str:
     with tempfile.TemporaryDirectory(dir=work) as folder:
         path = Path(folder) / name
         path.write_bytes(data)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             target.read(path)
         except AutoclError:
@@ -257,7 +258,7 @@ def _try(target: Target, work: Path, name: str, data: bytes) -> str:
             where = at.relative_to(ROOT) if at.is_relative_to(ROOT) else at
             return f"{type(error).__name__} at {where}:{ours.lineno}"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return "taken"
 
 

@@ -176,7 +176,7 @@ def noised(t: Table, generator: torch.Generator) -> Table:
     left_out, loss, accuracy = exam.left_out.clone(), exam.loss.clone(), exam.accuracy.clone()
     left_out[:, e] = torch.randn(left_out[:, e].shape, generator=generator)
     if bool(exam.weight.sum() > 0):
-        said = left_out[0, e].masked_fill(exam.count == 0, UNSEEN)
+        said = left_out[0, e].masked_fill(exam.demos == 0, UNSEEN)
         for s, sharpness in enumerate(SHARPNESS):
             wrong = F.cross_entropy(sharpness * said, exam.label[0], reduction="none")
             loss[0, e, s] = (wrong * exam.weight[0]).sum()

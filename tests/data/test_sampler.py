@@ -33,7 +33,7 @@ def toy(name: str = "toy", classes: int = 12, images: int = 20, channels: int = 
 
 def same(a: Stream, b: Stream) -> bool:
     """Equal as streams of images: the numbering of the pool does not matter."""
-    fields = ("demos", "queries", "first")
+    fields = ("demos", "queries", "one_shot")
     return all(
         x.source == y.source
         and torch.equal(x.demo_labels, y.demo_labels)

@@ -238,6 +238,7 @@ def test_published_numbers_are_those_of_the_paper() -> None:
     assert count == {
         "two-task": 12, "two-task-fc100": 12, "two-task-ood": 24, "split-mnist": 37, "shots": 18,
         "meta-validation": 21, "diverse": 51, "split-omniglot": 12, "shapes": 0,
+        "backbone": 12, "split-cifar100": 0,
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
@@ -23,7 +23,6 @@ from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import put_lines, read_results
 from autocl.evaluation.table import lines, rich_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
-from autocl.evaluation.world.sets import Split
 from autocl.names import resolve
 
 FIGURES = ("emergence", "weights", "report")
@@ -48,7 +47,7 @@ def bench(
     diet: Left[Diet] = None,
     embedding: Left[str] = None,
     row: Left[str] = None,
-    split: Split = "test",
+    split: Literal["test", "validation"] = "test",
     again: bool = False,
     out: Left[Path] = None,
 ) -> None:

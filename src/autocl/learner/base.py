@@ -176,7 +176,8 @@ class Learner(nn.Module):
     @property
     def takes_vectors(self) -> bool:
         """Whether ready-made vectors go in, because it has no encoder of its own."""
-        return bool(self.config.encoder.kind == "identity")
+        c = self.config
+        return bool(c.encoder.kind == "identity" and c.height == c.width == 1)
 
     def with_features(self, length: int) -> "Learner":
         """The same learner for ready-made vectors of this length."""

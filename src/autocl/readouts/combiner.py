@@ -48,7 +48,7 @@ class Examination(NamedTuple):
     """[B, E]."""
     facts: Tensor
     """[B, FACTS], the shape of the stream."""
-    count: Tensor
+    demos: Tensor
     """[B, N], demos of each class."""
 
 
@@ -63,7 +63,7 @@ class Trust(NamedTuple):
     """[B], from 0 to 1."""
     facts: Tensor
     """[B, FACTS]."""
-    count: Tensor
+    demos: Tensor
     """[B, N]."""
 
 
@@ -160,7 +160,7 @@ class Combiner(nn.Module):
     def judge(self, exam: Examination) -> Trust:
         """Decide whom to trust."""
         share, sharpness = self.gate(exam)
-        all_of_it = Trust(share, sharpness, torch.ones_like(share[:, 0]), exam.facts, exam.count)
+        all_of_it = Trust(share, sharpness, torch.ones_like(share[:, 0]), exam.facts, exam.demos)
         base = self._loss(self.base(exam.left_out, all_of_it)[0], exam)
         read = self._loss(self.answer(exam.left_out, all_of_it), exam)
         return all_of_it._replace(reader=torch.sigmoid(self.trust + STRICTNESS * (base - read)))
@@ -172,8 +172,8 @@ class Combiner(nn.Module):
         strongest = base.topk(min(2, base.shape[-1]), -1).values
         own = base.gather(-1, candidates)
         rival = torch.where(own >= strongest[..., :1], strongest[..., -1:], strongest[..., :1])
-        part = trust.count / trust.count.sum(1, keepdim=True).clamp(min=1)
-        part = (part * (trust.count > 0).sum(1, keepdim=True)).clamp(min=0.05).log()
+        part = trust.demos / trust.demos.sum(1, keepdim=True).clamp(min=1)
+        part = (part * (trust.demos > 0).sum(1, keepdim=True)).clamp(min=0.05).log()
         size = part[:, None].expand_as(base).gather(-1, candidates)
         said = said.gather(-1, candidates[:, None].expand(-1, said.shape[1], -1, -1)).permute(0, 2, 3, 1)
         change = self.reader(
@@ -184,7 +184,7 @@ class Combiner(nn.Module):
     def base(self, scores: Tensor, trust: Trust) -> tuple[Tensor, Tensor]:
         """Log-probabilities [B, Q, N] without the reader, and those of each expert, [B, E, Q, N]."""
         sharp = trust.sharpness[:, :, None, None] * scores
-        said = sharp.masked_fill(trust.count[:, None, None] == 0, UNSEEN).log_softmax(-1)
+        said = sharp.masked_fill(trust.demos[:, None, None] == 0, UNSEEN).log_softmax(-1)
         base = (trust.share[:, :, None, None] * said).sum(1)
         return base.log_softmax(-1), said
 

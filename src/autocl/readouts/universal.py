@@ -54,6 +54,7 @@ class UniversalReadout(Readout):
 
     per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
     test_every = 32
+    map: Tensor | None
 
     def __init__(self, n_features: int = 0, keys: int = 0) -> None:
         super().__init__()
@@ -121,7 +122,10 @@ class UniversalReadout(Readout):
         """
         if torch.is_grad_enabled():
             return self._prepare(state)
-        weights = tuple((p.data_ptr(), p._version, p.dtype) for p in self.parameters())
+        # Parameters made in inference mode cannot change, and count no versions.
+        weights = tuple(
+            (p.data_ptr(), 0 if p.is_inference() else p._version, p.dtype) for p in self.parameters()
+        )
         if self._latest is not None:
             known, of, prepared = self._latest
             if of == weights and all(known.get(name) is t for name, t in state.items()):
@@ -175,7 +179,7 @@ class Prepared:
 
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [B, Q, F]."""
-        seen = self.trust.count > 0
+        seen = self.trust.demos > 0
         if not bool(seen.any()):
             return Answer(f.new_zeros(*f.shape[:2], seen.shape[1]), f.new_ones(f.shape[:2]))
         x = self.readout.key(f).double()
@@ -218,7 +222,7 @@ def examine(experts: Panel, moments: Moments) -> Examination:
         loss=torch.stack(losses, -1),
         accuracy=accuracy,
         facts=facts_of(moments, number / moments.used.sum(1).clamp(min=1)),
-        count=moments.size,
+        demos=moments.size,
     )
 
 
