@@ -247,7 +247,11 @@ def test_at_most_one_row_of_a_cell_says_the_same() -> None:
 
 
 def test_what_shipped_learners_stand_beside() -> None:
-    assert open_learner("three-task").trained.sets == ("omniglot", "mini_imagenet", "fc100")
+    three = open_learner("three-task").trained
+    assert three.sets == ("omniglot", "mini_imagenet", "fc100")
+    row = PROTOCOLS["diverse"].row(three, "A→B→C→D: average")
+    assert row is not None
+    assert row.name == "Omniglot + mini-ImageNet + FC100, ACL"
     assert open_learner("quick").trained.shots == 5
     trained = {name: open_learner(name).trained for name in ("two-task", "three-task", "quick", "everyday")}
     assert {n for n, t in trained.items() if PROTOCOLS["two-task"].row(t, "A: A")} == {"two-task"}
