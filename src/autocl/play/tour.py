@@ -22,7 +22,7 @@ SIDE = 8
 """Pixels a side of the digits themselves."""
 EDGE, MARGIN = 96, 1.25
 """Pixels a side, and how much longer than the ink that is: as on the drawing board (page/pad.js)."""
-INK, STEEP = 120, 8
+INK, STEEP = 140, 8
 """The gray at the edge of a stroke, and how many times as steep the edge becomes."""
 
 
