@@ -249,3 +249,16 @@ def test_reader_that_has_seen_enough__no_complaint() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+def test_ten_classes_are_too_few_to_train_and_the_line_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(10):
+        (tmp_path / "mine" / str(i)).mkdir(parents=True)
+    folder = tmp_path / "mine"
+    assert main(["train", "fast_split_class", "--sources.0.name", str(folder), "--dry-run"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert "\n" not in said
+    assert "has 10 classes, and fast_split_class takes 50" in said
+    assert f"autocl eval everyday --data {folder}" in said

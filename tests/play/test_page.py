@@ -265,7 +265,8 @@ def test_a_picture_is_pasted(page):
         """async () => {
              const canvas = new OffscreenCanvas(40, 40);
              canvas.getContext("2d").fillRect(10, 10, 20, 20);
-             await navigator.clipboard.write([new ClipboardItem({"image/png": await canvas.convertToBlob()})]);
+             const item = new ClipboardItem({"image/png": await canvas.convertToBlob()});
+             await navigator.clipboard.write([item]);
            }"""
     )
     page.focus("#tab-draw")

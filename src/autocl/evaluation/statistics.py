@@ -18,7 +18,8 @@ NEGLIGIBLE = 0.5
 one decimal, and its last few runs would move its means by as much."""
 
 Status = Literal["reproduced", "better", "worse", "higher", "lower", "not comparable", "N.A.", "–"]
-"""– where the paper has no such number. higher, lower: where more is not better, because the row is there to show forgetting."""
+"""–: the paper has no such number. higher, lower: where more is not better, because the row is there to show
+forgetting."""
 
 
 @dataclass(frozen=True, kw_only=True)
