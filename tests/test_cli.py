@@ -257,7 +257,9 @@ def test_ten_classes_are_too_few_to_train_and_the_line_says_what_to_do(
     for i in range(10):
         (tmp_path / "mine" / str(i)).mkdir(parents=True)
     folder = tmp_path / "mine"
-    assert main(["train", "fast_split_class", "--sources.0.name", str(folder), "--dry-run"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "fast_split_class", "--sources.0.name", str(folder), "--dry-run"])
+    assert ended.value.code == 2
     said = capsys.readouterr().err.strip()
     assert "\n" not in said
     assert "has 10 classes, and fast_split_class takes 50" in said

@@ -174,8 +174,8 @@ def test_earlier_states_of_all_sessions_together_are_bounded(learner):
     limits = Limits(all_bytes=6 * one_state.state_bytes)
     sessions = Sessions(engine, limits, clock=lambda: now[0])
     old, new = sessions.create(), sessions.create()
-    for i in range(4):
-        for session in (old, new):
+    for session in (old, new):
+        for i in range(4):
             now[0] += 1
             sessions.change(session.name, lambda s, i=i: s.learn(seen[i : i + 1], ["ab"[i % 2]]))
     assert old.kept_bytes + new.kept_bytes <= limits.all_bytes
