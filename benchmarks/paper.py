@@ -130,7 +130,7 @@ TABLES = {"variants": variants, "lengths": lengths, "emergence": emergence}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--out", type=Path, default=Path("runs/paper-ablations"))
     args = parser.parse_args()
