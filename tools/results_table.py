@@ -9,14 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 from autocl import zoo
-from autocl.evaluation.coverage import STAND_IN, coverage
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.protocols.split import FINETUNED
 from autocl.evaluation.published import Published
 from autocl.evaluation.results import read_results
 from autocl.evaluation.statistics import Summary
-from autocl.evaluation.table import Line, lines
+from autocl.evaluation.table import STAND_IN, Line, coverage, lines
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 WORLD_BEGIN, WORLD_END = "<!-- world: begin -->", "<!-- world: end -->"

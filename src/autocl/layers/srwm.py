@@ -15,6 +15,8 @@ from autocl.layers.feedforward import with_feedforward
 from autocl.ops.srwm import srwm
 
 Norm = Literal["skip", "pre"]
+BLOCKS = ("y", "q", "k", "β")
+"""Row blocks of the matrix: output, query, key, and the learning rates of the four blocks."""
 
 
 class SRWMLayer(nn.Module):
