@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypedDict
+from typing import Any
 
 ARCHITECTURE = "conv4 + srwm"
 """The paper's learner: Conv-4 and SRWM layers, read out by a linear layer."""
@@ -11,21 +11,6 @@ FC100_MINI = ("fc100", "mini_imagenet")
 ALL_THREE = ("omniglot", "mini_imagenet", "fc100")
 TITLES = {"omniglot": "Omniglot", "mini_imagenet": "mini-ImageNet", "fc100": "FC100", "mnist": "MNIST",
           "fashion_mnist": "FMNIST", "cifar10": "CIFAR-10"}  # fmt: skip
-
-
-class ProvenanceLine(TypedDict, total=False):
-    """A provenance as a line of a results file has it: without what is not said."""
-
-    recipe: str
-    architecture: str
-    sets: tuple[str, ...]
-    scenario: str
-    tasks: int
-    ways: int
-    shots: int
-    acl: bool
-    validated_on: str
-    train_on: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +56,6 @@ class Provenance:
         """Plain data, without what is not said."""
         default = Provenance()
         return {k: v for k, v in asdict(self).items() if v != getattr(default, k)}
-
-    @staticmethod
-    def from_line(line: ProvenanceLine) -> "Provenance":
-        """What `to_dict` gave, read back; what a newer version says besides is left out."""
-        known: dict[str, Any] = {k: v for k, v in line.items() if k in ProvenanceLine.__annotations__}
-        return Provenance(**known)
 
 
 @dataclass(frozen=True)

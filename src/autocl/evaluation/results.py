@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar
 from filelock import FileLock
 
 from autocl.errors import FileError, InputError
-from autocl.evaluation.published import Provenance, ProvenanceLine
+from autocl.evaluation.published import Provenance
 from autocl.evaluation.statistics import Summary
 from autocl.files import write_text
 from autocl.matrix import TransferMatrix
@@ -65,7 +65,7 @@ class ResultLine(TypedDict):
     entry: str
     setting: str
     identity: dict[str, Any]
-    trained: ProvenanceLine
+    trained: Provenance
     outputs: int | None
     tasks: tuple[str, ...]
     cells: dict[str, tuple[float, ...]]
@@ -169,7 +169,7 @@ class Result:
             entry=line["entry"],
             setting=line["setting"],
             identity=line["identity"],
-            trained=Provenance.from_line(line["trained"]),
+            trained=line["trained"],
             outputs=line["outputs"],
             tasks=tasks,
             matrix=None if matrix is None else TransferMatrix.from_lists(matrix),

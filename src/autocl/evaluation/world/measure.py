@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -33,7 +33,7 @@ TYPICAL = Kind(scenario="class", tasks=5, shots=15)
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One contestant on one image set."""
+    """One contestant on one image set: a line of the table's file."""
 
     split: Split
     features: str
@@ -56,21 +56,6 @@ class Measured:
     def key(self) -> tuple[str, str, str, str]:
         """Names that tell it from others."""
         return self.split, self.features, self.entry, self.set
-
-
-class MeasuredLine(TypedDict):
-    """A line of the table's file; see `Measured`."""
-
-    split: Split
-    features: str
-    entry: str
-    set: str
-    identity: dict[str, Any]
-    constant: bool
-    cells: dict[str, tuple[float, ...]]
-    calibration: dict[str, float]
-    novelty: tuple[float, ...]
-    state_bytes: int
 
 
 KEY = ("split", "features", "entry", "set")
@@ -213,4 +198,4 @@ def read_times(folder: Path, split: Split, features: str) -> dict[str, dict[str,
 
 def read_world(folder: Path) -> list[Measured]:
     """Every line of the table."""
-    return [Measured(**line) for line in read_lines(folder / f"{TABLE}.jsonl", MeasuredLine)]
+    return read_lines(folder / f"{TABLE}.jsonl", Measured)
