@@ -17,7 +17,7 @@ from autocl.typed_json import read_json, read_json_lines
 TERM = re.compile(r"term/(?P<set>[^/]*)/(?P<position>\d{1,4})/(?P<kind>own|back)")
 """Name of a loss term in a log."""
 POINTS = 100
-"""Of a curve: each the mean over an equal stretch of the run."""
+"""Points of a curve: each the mean over an equal stretch of the run."""
 LEARNED = 0.75
 """A set counts as meta-learned once its own loss has fallen below this share of its first value."""
 MAX_LOSS = 1e30
@@ -25,19 +25,19 @@ MAX_LOSS = 1e30
 
 
 class StepLine(TypedDict):
-    """What is read of a line of a training log; loss terms are found by their names."""
+    """The part of a training log's line that is read; loss terms are found by their names."""
 
     step: int
 
 
 class ObjectiveLine(TypedDict):
-    """What is read of a recipe's objective."""
+    """The part of a recipe's objective that is read."""
 
     acl: bool
 
 
 class RecipeLine(TypedDict):
-    """What is read of a run's recipe."""
+    """The part of a run's recipe that is read."""
 
     objective: ObjectiveLine
 
@@ -60,7 +60,7 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """For legends."""
+        """Name in legends."""
         return f"{self.set}, position {self.position}" + (", after later tasks" if self.backward else "")
 
 
@@ -74,7 +74,7 @@ class Emergence:
     curves: tuple[Curve, ...]
 
     def learned_at(self) -> dict[str, float | None]:
-        """For each set, the step at which the loss at its first position has clearly fallen; None: never."""
+        """Step at which the loss of each set at its first position has clearly fallen; None: never."""
         found: dict[str, float | None] = {}
         for curve in self.curves:
             if curve.backward or curve.set in found:

@@ -26,7 +26,7 @@ TABLE = "world"
 REVISION = 1
 """Raise it when streams or measures change: older lines are then not used."""
 BINS = 15
-"""Of confidence, for the expected calibration error."""
+"""Bins of confidence, for the expected calibration error."""
 TYPICAL = Kind(scenario="class", tasks=5, shots=15)
 """The kind whose state is counted and whose time is taken."""
 
@@ -37,7 +37,7 @@ class Measured:
 
     split: Split
     features: str
-    """Whose features: a backbone, or the learner whose encoder it is."""
+    """Source of the features: a backbone, or the learner whose encoder it is."""
     entry: str
     set: str
     identity: Mapping[str, Any]
@@ -186,7 +186,7 @@ def save_times(folder: Path, split: Split, features: str, times: Mapping[str, Ma
 
 
 def read_times(folder: Path, split: Split, features: str) -> dict[str, dict[str, float]]:
-    """What `save_times` put there."""
+    """Read back what `save_times` put there."""
     times: dict[str, dict[str, float]] = {}
     for line in read_lines(folder / SECONDS, SecondsLine):
         name, of, whose = line["entry"].rpartition(" on ")
