@@ -13,6 +13,7 @@ from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig
 from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
+from autocl.layers.linear import Linear
 
 
 class CausalAttention(nn.Module):
@@ -41,8 +42,8 @@ class CausalAttention(nn.Module):
             raise InputError(f"attention needs heads that divide its width, got width {width}, heads {heads}")
         self.heads = heads
         self.norm = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
+        self.qkv = Linear(width, 3 * width, bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:

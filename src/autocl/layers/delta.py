@@ -10,6 +10,7 @@ from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
 from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
+from autocl.layers.linear import Linear
 from autocl.ops.delta import delta
 
 
@@ -43,8 +44,8 @@ class DeltaLayer(nn.Module):
         self.head_size = width // heads
         self.additive = additive
         self.norm = nn.LayerNorm(width)
-        self.slow = nn.Linear(width, heads * (3 * self.head_size + 1), bias=False)
-        self.out = nn.Linear(width, width, bias=False)
+        self.slow = Linear(width, heads * (3 * self.head_size + 1), bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:

@@ -10,6 +10,7 @@ from torch import nn
 
 from autocl.layers.base import StackConfig
 from autocl.layers.dropout import Dropout
+from autocl.layers.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -31,10 +32,10 @@ class FeedForward(nn.Module):
         super().__init__()
         self.net = nn.Sequential(
             nn.LayerNorm(width),
-            nn.Linear(width, inner),
+            Linear(width, inner),
             nn.ReLU(),
             Dropout(dropout),
-            nn.Linear(inner, width),
+            Linear(inner, width),
             Dropout(dropout),
         )
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
 from autocl.layers.dropout import Dropout
+from autocl.layers.linear import Linear
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0
@@ -40,10 +41,10 @@ def channel_mixer(embedding: int, dropout: float) -> nn.Module:
 def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
     inner = max(1, int(width * factor))
     return [
-        nn.Linear(width, inner),
+        Linear(width, inner),
         nn.GELU(),
         Dropout(dropout),
-        nn.Linear(inner, width),
+        Linear(inner, width),
         Dropout(dropout),
     ]
 

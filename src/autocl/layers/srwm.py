@@ -12,6 +12,7 @@ from autocl.errors import InputError
 from autocl.layers.base import MIXERS, StackConfig, State
 from autocl.layers.dropout import Dropout
 from autocl.layers.feedforward import with_feedforward
+from autocl.layers.linear import Linear
 from autocl.ops.srwm import srwm
 
 Norm = Literal["skip", "pre"]
@@ -50,7 +51,7 @@ class SRWMLayer(nn.Module):
         rows = [torch.randn(heads, n, D) * std / D**0.5 for n, std in block_std]
         self.W = nn.Parameter(torch.cat(rows, dim=1))
         self.norm = nn.LayerNorm(width)
-        self.out = nn.Linear(width, width, bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:

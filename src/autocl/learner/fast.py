@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from autocl.encoders import Encoder, Patches, build_encoder
 from autocl.errors import InputError
 from autocl.layers import MIXERS, Layer, StackConfig
+from autocl.layers.linear import Linear
 from autocl.layers.srmixer import PatchInput
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner.base import Learner
@@ -198,7 +199,7 @@ def build_layers(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn
             embedding=stack.width,
         )
         if patches
-        else nn.Linear(encoder.n_features + labels, stack.width)
+        else Linear(encoder.n_features + labels, stack.width)
     )
     return projection, MIXERS.get(config.mixer)(stack)
 

@@ -17,6 +17,7 @@ from autocl.data.stream import Stream
 from autocl.errors import TrainingError
 from autocl.learner import Learner, LearnerState
 from autocl.matrix import TransferMatrix
+from autocl.ops.linear import bf16_products
 from autocl.objective import StreamLosses, acl_objective, prototype_loss
 from autocl.training.recipe import Recipe
 from autocl.training.run import Run
@@ -60,7 +61,8 @@ class TrainingStep(nn.Module):
         with torch.autocast(images.device.type, torch.bfloat16, enabled=self.recipe.bf16):
             features = self.learner.encode(images)
         features = features.float()
-        outcome = acl_objective(self.learner, features, batch, self.recipe.objective, state=state)
+        with bf16_products(self.recipe.bf16):
+            outcome = acl_objective(self.learner, features, batch, self.recipe.objective, state=state)
         loss = outcome.loss
         if self.recipe.prototype:
             loss = loss + self.recipe.prototype * prototype_loss(features, batch.pool_classes)
