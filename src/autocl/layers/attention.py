@@ -73,7 +73,7 @@ class CausalAttention(nn.Module):
 
     def _split(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """q, k, v, each [B, N, T, D]."""
-        qkv = self.qkv(self.norm(h)).unflatten(-1, (3, self.heads, -1))
+        qkv = self.qkv(self.norm(h)).to(h.dtype).unflatten(-1, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         return q, k, v
 

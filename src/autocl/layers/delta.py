@@ -72,7 +72,7 @@ class DeltaLayer(nn.Module):
     def _written(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Project h to q, k, v [B, H, T, D] and β [B, H, T] by the slow network."""
         D = self.head_size
-        z = self.slow(self.norm(h)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        z = self.slow(self.norm(h)).to(h.dtype).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v, beta = z.split([D, D, D, 1], dim=-1)
         return _positive(q), _positive(k), v, beta.squeeze(-1).sigmoid()
 

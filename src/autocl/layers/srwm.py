@@ -64,6 +64,11 @@ class SRWMLayer(nn.Module):
         y, W = srwm(u, state["W"])
         return self._join(skip, y), {"W": W}
 
+    def learn(self, h: Tensor, state: State) -> State:
+        """Run a segment h [B, T, C] for its state alone, as the last layer of demos does."""
+        _, W = srwm(self._branches(h)[1], state["W"])
+        return {"W": W}
+
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C]: only the y-block of the state is read, for all queries at once."""
         skip, u = self._branches(h)

@@ -5,9 +5,18 @@
 numba's cache on disk watches only the file of the cached kernel: after a change here, touch the kernels'.
 """
 
+from typing import Any
+
+import numpy.typing as npt
+import torch
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
+
+
+def numbers(t: torch.Tensor) -> npt.NDArray[Any]:
+    """A view of a tensor for a kernel; bfloat16 as its bits."""
+    return (t.view(torch.uint16) if t.dtype == torch.bfloat16 else t).numpy()
 
 
 @intrinsic
@@ -25,9 +34,9 @@ def widen(_, x):
 
 @intrinsic
 def narrow(_, x, a):
-    """The number x as the array a keeps it: in an array of uint16, the bits of the nearest bfloat16, ties to even.
+    """The number x as the array a keeps it: uint16 are the bits of the nearest bfloat16, ties to even.
 
-    Infinity stays infinity and NaN stays NaN.
+    x is float32 then. Infinity stays infinity and NaN stays NaN.
     """
     if a.dtype != types.uint16:
         return x(x, a), lambda context, builder, signature, args: args[0]

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from autocl.ops.bfloat16 import numbers
 from autocl.ops.conv_blocks import BlockParameters, kernel
 from autocl.ops.threads import in_threads
 
 CHUNK_PIXELS = 32 * 32 * 32
-"""Pixels that one convolution takes at once, for each thread: 32 images of 32×32, 128 of 16×16. See README.md."""
+"""Pixels that one convolution takes at once, for each thread: 32 images of 32×32, 128 of 16×16."""
 EPS = 1e-5
 """Added to the variance; the default of `torch.nn.InstanceNorm2d`."""
 
@@ -114,7 +115,8 @@ class _Blocks(torch.autograd.Function):
         dweights: list[Tensor] = []
         dgammas: list[Tensor] = []
         dbetas: list[Tensor] = []
-        g: Tensor | None = _channels_last(grad_outputs[0].to(weights[0].dtype))
+        g = _channels_last(grad_outputs[0].to(weights[0].dtype))
+        dx: Tensor | None = None
         for block in reversed(range(depth)):
             h, place, mean, rstd = _Saved(*saved[block * width : (block + 1) * width])
             dgamma, dbeta = torch.empty_like(mean), torch.empty_like(mean)
@@ -122,7 +124,7 @@ class _Blocks(torch.autograd.Function):
             dh = torch.empty_like(h) if block or ctx.needs_input_grad[0] else None
             run = partial(kernel.backward, gammas[block].detach().numpy(), ctx.dropout)
             for part in reversed(_chunks(h)):
-                # The kernel turns y into its gradient in place, so a kept one is copied: backward may run twice.
+                # The kernel turns y into its gradient in place. Backward may run twice: a kept y is copied.
                 dy = ys.pop().clone() if block else _convolve(h[part], weights[block])
                 statistics = (x[part].numpy() for x in (mean, rstd))
                 images = (_pixels(dy), _pixels(place[part]), *statistics, _pixels(g[part]))
@@ -134,14 +136,14 @@ class _Blocks(torch.autograd.Function):
                 dweight += more
                 if dh is not None:
                     dh[part] = gradient
-            g = dh
+            g, dx = dh if dh is not None else g, dh
             dweights.append(dweight)
             dgammas.append(dgamma.sum(0))
             dbetas.append(dbeta.sum(0))
         dbiases = [torch.zeros_like(dbeta) for dbeta in dbetas]
         gradients = (dweights, dbiases, dgammas, dbetas)
-        g = None if g is None else g.to(grad_outputs[0].dtype)
-        return (g, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
+        dx = None if dx is None else dx.to(grad_outputs[0].dtype)
+        return (dx, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
 
 
 def _chunks(h: Tensor) -> list[slice]:
@@ -162,5 +164,4 @@ def _channels_last(t: Tensor | None) -> Tensor:
 
 def _pixels(t: Tensor) -> npt.NDArray[Any]:
     """[n, F, H, W], channels last in memory, as a view [n, H, W, F]; bfloat16 as its bits."""
-    t = t.permute(0, 2, 3, 1)
-    return (t.view(torch.uint16) if t.dtype == torch.bfloat16 else t).numpy()
+    return numbers(t.permute(0, 2, 3, 1))

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autocl.ops.bfloat16 import numbers
 from autocl.ops.dropout.kernel import drop
 from autocl.ops.threads import in_threads
 
@@ -17,10 +18,10 @@ class _Dropout(torch.autograd.Function):
         ctx.how = rate, words
         flat = x.contiguous().view(-1)
         out = torch.empty_like(flat)
-        scale = flat.numpy().dtype.type(1 / (1 - rate))
+        scale = (np.float64 if x.dtype == torch.float64 else np.float32)(1 / (1 - rate))
         first, second = map(np.uint32, words)
         run = partial(drop, first, second, np.uint32(rate * 2**32), scale)
-        in_threads(run, 1, flat.detach().numpy(), out.numpy())
+        in_threads(run, 1, numbers(flat.detach()), numbers(out))
         return out.view(x.shape)
 
     @staticmethod

@@ -6,6 +6,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
+from autocl.ops.bfloat16 import narrow, widen
 from autocl.ops.jit import njit
 
 
@@ -32,9 +33,12 @@ def mix(_, i, first, second):
 
 @njit(nogil=True, error_model="numpy")
 def drop(first, second, threshold, scale, lo, hi, x, out):
-    """Fill out[lo:hi] with x[lo:hi] times 0 where the hash is below the threshold, else times scale."""
-    zero = x.dtype.type(0)
+    """Fill out[lo:hi] with x[lo:hi] times 0 where the hash is below the threshold, else times scale.
+
+    Both may be bfloat16, as bits in uint16; scale is float32 then.
+    """
+    zero = scale - scale  # of the same precision
     # Slices, because an index that cannot be negative lets the loop become vector instructions.
     x, out = x[lo:hi], out[lo:hi]
     for i in range(len(x)):
-        out[i] = x[i] * (scale if mix(lo + i, first, second) >= threshold else zero)
+        out[i] = narrow(widen(x[i]) * (scale if mix(lo + i, first, second) >= threshold else zero), out)
