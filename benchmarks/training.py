@@ -7,8 +7,8 @@ Four contestants take turns, so that a busy machine slows all alike:
   pooled       fast_two_task as it is: the products of encoder and dense layers in bfloat16
   float32      the same, in float32 throughout
 All meta-train the same model on 2 tasks × 5 ways × 15 shots; all but naive ask 15 queries of each task where
-naive asks one (the paper). Only shapes matter for speed, so the pixels are noise, in sets of the sizes of Omniglot
-with rotations and mini-ImageNet. Seconds are of the processor, over all threads: on a machine that does other
+naive asks one. Only shapes matter for speed, so the pixels are noise, in sets of the sizes of Omniglot with
+rotations and mini-ImageNet. Seconds are of the processor, over all threads: on a machine that does other
 things as well the clock measures those, too; seconds on the clock stand beside them.
 """
 
