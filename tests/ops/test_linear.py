@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from autocl.layers.linear import Linear
+from autocl.layers.base import Linear
 from autocl.ops.linear import bf16_products, linear
 
 

@@ -18,8 +18,7 @@ from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.protocol import train_and_test
 from autocl.evaluation.results import percent, put_lines, read_lines
-from autocl.evaluation.trace import Trace, trace
-from autocl.evaluation.weights import record_film
+from autocl.evaluation.trace import Trace, record_film, trace
 from autocl.figures.matrix import plot_accuracy_over_stream
 from autocl.figures.weights import (
     plot_effective_rank,
@@ -63,7 +62,7 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
 
 
 def place(folder: Path, name: str) -> Path:
-    """Where the pictures of an entry lie in a folder of results."""
+    """Place of an entry's pictures in a folder of results."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
     return folder / REPORT / (safe[:100] or "entry")
 

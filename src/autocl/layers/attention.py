@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig
 from autocl.layers.feedforward import with_feedforward
-from autocl.layers.linear import Linear
 
 
 class CausalAttention(nn.Module):

@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 from torch import Tensor, nn
 
 from autocl.names import Registry
+from autocl.ops.dropout import dropout
+from autocl.ops.linear import linear
 
 State = dict[str, Tensor]
 """A layer's part of the learner's state: named tensors, batch first."""
@@ -26,6 +28,34 @@ class Layer(Protocol):
 
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C] -> [B, Q, C'], each a segment of length one whose state is dropped."""
+
+
+class Dropout(nn.Dropout):
+    """`torch.nn.Dropout` by `autocl.ops.dropout`: on the CPU as fast as a product.
+
+    Example:
+        >>> import torch
+        >>> Dropout(0.1).eval()(torch.ones(2))
+        tensor([1., 1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Drop while training; else nothing happens."""
+        return dropout(input, self.p) if self.training else input
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` by `autocl.ops.linear`: in bfloat16 where a training step asks for it.
+
+    Example:
+        >>> import torch
+        >>> Linear(3, 5)(torch.zeros(2, 3)).shape
+        torch.Size([2, 5])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[..., K] -> [..., N]; bfloat16 in bfloat16."""
+        return linear(input, self.weight, self.bias)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
-from autocl.layers.linear import Linear
 from autocl.ops.delta import delta
 
 

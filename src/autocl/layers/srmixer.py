@@ -13,9 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
-from autocl.layers.linear import Linear
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0

@@ -45,11 +45,11 @@ def get_backbone(name: str) -> Backbone:
         kinds = ", ".join(f"{kind}:…" for kind in SOURCES)
         raise InputError(f"there is no backbone {name!r}: choose lite0, lite1, lite2, or one of {kinds}")
     if source == "onnx":
-        from autocl.encoders.backbones.onnx_file import onnx_backbone
+        from autocl.encoders.backbones.from_file import onnx_backbone
 
         return onnx_backbone(what)
     if source == "vit":
-        from autocl.encoders.backbones.vit_file import vit_backbone
+        from autocl.encoders.backbones.from_file import vit_backbone
 
         return vit_backbone(what)
     from autocl.encoders.backbones import hubs

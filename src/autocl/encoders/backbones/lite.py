@@ -14,7 +14,7 @@ from PIL import Image
 
 from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
 from autocl.encoders.backbones.efficientnet_lite import SHAPES, EfficientNetLite, Shape
-from autocl.encoders.backbones.onnx_file import open_session
+from autocl.encoders.backbones.from_file import open_session
 from autocl.encoders.backbones.onnx_graph import to_onnx
 from autocl.errors import FileError, InputError
 

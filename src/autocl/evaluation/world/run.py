@@ -1,4 +1,4 @@
-"""From names of learners to the world tables, one for each encoder whose features they share."""
+"""World tables of named learners, one for each encoder whose features they share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
 from autocl.evaluation.entry import open_learner
-from autocl.evaluation.world.contestants import Contestant, LearnerContestant, RivalContestant, without_body
+from autocl.evaluation.world.contestants import Contestant, LearnerContestant, without_body
 from autocl.evaluation.world.measure import (
     TYPICAL,
     Measured,
@@ -90,7 +90,7 @@ def bench_world(
 
 
 def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
-    """Whose features a learner is measured on.
+    """Encoder or backbone on whose features a learner is measured.
 
     Args:
         learner: one with an encoder, or one of ready-made vectors.
@@ -138,7 +138,7 @@ def _world(
         bodiless = without_body(fitted)
         if bodiless is not None:
             players.append(LearnerContestant(WITHOUT_BODY.format(name), bodiless))
-    contestants: list[Contestant] = [*players, *(RivalContestant(rival) for rival in RIVALS)]
+    contestants: list[Contestant] = [*players, *RIVALS]
     measured: list[Measured] = measure_world(
         split, eyes.name, sets, contestants, folder, draws=draws, again=again, say=say
     )

@@ -9,7 +9,7 @@ Images may be bfloat16, as their bits in uint16; statistics and arithmetic have 
 import numpy as np
 
 from autocl.ops.bfloat16 import narrow, widen
-from autocl.ops.dropout.kernel import mix
+from autocl.ops.dropout.cpu import mix
 from autocl.ops.jit import njit
 
 BLOCKED = np.uint8(4)
