@@ -239,7 +239,7 @@ def differences(ours: Recipe, theirs: Recipe) -> dict[str, str]:
         >>> differences(replace(quick, seed=3), quick)
         {'seed': '3, not 1'}
     """
-    a, b = _flat(to_dict(ours)), _flat(to_dict(theirs))
+    a, b = flat(to_dict(ours)), flat(to_dict(theirs))
     names = [*a, *(n for n in b if n not in a)]
     return {n: f"{a.get(n)}, not {b.get(n)}" for n in names if a.get(n) != b.get(n)}
 
@@ -255,13 +255,18 @@ def read_recipe(folder: Path) -> Recipe:
         raise FileError(f"{path}: not a recipe of this version of autocl ({error})") from error
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries, and lists of them, as one; names joined by dots."""
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries, and lists of them, as one; names joined by dots.
+
+    Example:
+        >>> flat({"streams": {"tasks": 2}, "sources": [{"name": "glyphs"}], "steps": 5})
+        {'streams.tasks': 2, 'sources.0.name': 'glyphs', 'steps': 5}
+    """
     if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
         value = {str(i): part for i, part in enumerate(value)}
     if not isinstance(value, dict):
         return {prefix.rstrip("."): value}
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, part in value.items():
-        flat |= _flat(part, f"{prefix}{name}.")
-    return flat
+        found |= flat(part, f"{prefix}{name}.")
+    return found
