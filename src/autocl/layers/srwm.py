@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.srwm import srwm
 
