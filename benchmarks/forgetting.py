@@ -2,13 +2,10 @@
 
 From the logs of two-task runs of `autocl train`: accuracy on validation classes of the first task when it has
 been learned, of the first behind the second, and of the second. Chance is 20 % in 5 ways. The figure of
-docs/paper.md is that of runs without backward terms:
+docs/paper.md is that of a run without backward terms:
 
     autocl train two-task-fc100-noacl --out runs/fc100-noacl
-    autocl train fast_two_task_long --init-from two-task-noacl --objective.no-acl \
-        --optimiser.schedule constant --optimiser.lr 8e-4 --batch-size 16 --streams.pool-classes 14 \
-        --validation.every 50 --validation.rule paper --steps 400 --out runs/deeper
-    python -m benchmarks.forgetting runs/deeper runs/fc100-noacl --out docs/forgetting.png
+    python -m benchmarks.forgetting runs/fc100-noacl --out docs/forgetting.png
 """
 
 import argparse
