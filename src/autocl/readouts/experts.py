@@ -23,11 +23,11 @@ WHITENED_KERNEL = (3.0, 0.1)
 WHITENING = 4.0
 """Share of a round scatter that is added to the within-class scatter for `WHITENED_KERNEL`."""
 PENALTY = 0.2
-"""Of ridge regression, in units of the spread."""
+"""Penalty of ridge regression, in units of the spread."""
 SHRINKAGE = 60.0
-"""Of the discriminants: so many demos' worth of scatter that is equal in all directions."""
+"""Prior of the discriminants: so many demos' worth of scatter that is equal in all directions."""
 NAMES = (*(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS), "whitened", "ridge", "lda", "cosine")
-"""Of all experts, in their order."""
+"""Names of all experts, in their order."""
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_DEVIATION = 0.01
@@ -46,7 +46,7 @@ class Panel(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What several experts need of a memory, computed once."""
+    """Moments of a memory that several experts need, computed once."""
 
     memory: Memory
     target: Tensor
