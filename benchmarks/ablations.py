@@ -34,11 +34,6 @@ VARIANTS = {
     "no rotated classes": "--sources.0.no-rotations",
     "no backward terms": "--objective.no-acl",
     "1-shot term": "--streams.first-shot --streams.queries 20",
-    "batch norm in the encoder": "--learner.encoder.norm batch",
-    "labels one demo late": "--learner.labels delayed",
-    "state handed on over 3 batches": "--carry-state 3",
-    # It has no encoder for the prototype term to teach.
-    "self-referential mixer": "--learner.mixer srmixer --learner.encoder.kind patches --prototype 0",
     "1-shot term, no backward terms": "--streams.first-shot --streams.queries 20 --objective.no-acl",
 }
 

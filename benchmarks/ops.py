@@ -17,8 +17,8 @@ from torch import Tensor
 
 from autocl import Learner, LearnerConfig
 from autocl.ops.srwm import srwm
-from autocl.ops.srwm.lanes import load, store
 from autocl.ops.srwm.naive import srwm_naive
+from autocl.ops.srwm.simd import load, store
 
 SHAPES = [(16, 16, 150, 16), (64, 16, 150, 16), (1, 16, 1, 16), (16, 8, 150, 32)]
 

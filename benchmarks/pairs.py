@@ -20,7 +20,7 @@ from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocol import train_and_test
-from autocl.evaluation.world.contestants import LearnerContestant, RivalContestant, without_body
+from autocl.evaluation.world.contestants import LearnerContestant, without_body
 from autocl.evaluation.world.rivals import RIVALS
 from autocl.evaluation.world.streams import Passage
 
@@ -69,7 +69,7 @@ def main() -> None:
         bare = without_body(learner)
         players = [LearnerContestant("learner", learner)]
         players += [LearnerContestant("without body", bare)] if bare is not None else []
-        contestants = [*players, *map(RivalContestant, RIVALS)]
+        contestants = [*players, *RIVALS]
         for images in SETS:
             both = [giver.load(ref) for ref in train_and_test(images)]
             for scenario in SCENARIOS:

@@ -15,8 +15,7 @@ from autocl.learner.find import find_learner
 from autocl.passage import run_streams
 from autocl.readouts import ReadoutConfig
 from autocl.tour import contest, pair, streams
-from autocl.tour.mistakes import mistakes
-from autocl.tour.table import watch
+from autocl.tour.contest import mistakes, watch
 from autocl.tour.used import use
 from small_learners import GRAY, small
 

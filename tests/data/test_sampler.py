@@ -1,6 +1,6 @@
 """Streams of one shape: what may never happen, what must be equal, and the paper's orders."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autocl.data.draw import sample_without_replacement
-from autocl.data.imageset import ImageSet, assert_disjoint
+from autocl.data.imageset import FeatureSet, ImageSet, assert_disjoint
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream
 from autocl.data.stream_config import StreamConfig
@@ -326,33 +326,12 @@ def test_assert_disjoint__shared_class__names_sets_and_class() -> None:
         assert_disjoint(toy("a"), toy("b"), toy("a", classes=3))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Vectors:
-    """What a backbone's features are: no `ImageSet`, but all that `LabelledSet` asks for."""
-
-    name: str
-    classes: tuple[str, ...]
-    starts: np.ndarray
-    values: np.ndarray
-    split: str = "train"
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.classes)
-
-    @property
-    def counts(self) -> np.ndarray:
-        return np.diff(self.starts)
-
-    def take(self, index: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(self.values[index.reshape(-1).numpy()]).reshape(*index.shape, -1)
-
-
-def vectors(name: str, length: int = 6, classes: int = 12, images: int = 20) -> Vectors:
+def vectors(name: str, length: int = 6, classes: int = 12, images: int = 20) -> FeatureSet:
     n = classes * images
     values = np.random.default_rng(len(name)).normal(size=(n, length)).astype(np.float32)
     names = tuple(f"{name}/{c}" for c in range(classes))
-    return Vectors(name=name, classes=names, starts=np.arange(classes + 1) * images, values=values)
+    starts = np.arange(classes + 1) * images
+    return FeatureSet(name=name, split="train", classes=names, starts=starts, features=values)
 
 
 def test_sampler__vectors__draws_the_streams_that_images_would_have() -> None:
@@ -363,7 +342,7 @@ def test_sampler__vectors__draws_the_streams_that_images_would_have() -> None:
     batch = sampler.batch(1)
     assert torch.equal(batch.pool, pictures.batch(1).pool)
     assert torch.equal(batch.tasks[1].demos, pictures.batch(1).tasks[1].demos)
-    everything = np.concatenate([s.values for s in sets])
+    everything = np.concatenate([s.features for s in sets])
     x = sampler.images(batch)
     assert x.shape[2:] == (1, 1)
     np.testing.assert_array_equal(x[..., 0, 0].numpy(), everything[batch.pool.numpy()])

@@ -6,11 +6,11 @@ from pathlib import Path
 from known_methods import Known, known_entry
 
 from autocl.evaluation.bench import run
-from autocl.evaluation.coverage import coverage, uncovered
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.published import Provenance
 from autocl.evaluation.results import Result, read_results
+from autocl.evaluation.table import coverage, uncovered
 
 SPLIT = PROTOCOLS["split-mnist"]
 RESULTS = Path(__file__).parents[2] / "results"

@@ -12,8 +12,7 @@ from autocl.baselines.incontext import InContext
 from autocl.data.eval_streams import split_stream
 from autocl.errors import FileError, InputError
 from autocl.evaluation.emergence import read_emergence
-from autocl.evaluation.trace import trace
-from autocl.evaluation.weights import record_film
+from autocl.evaluation.trace import record_film, trace
 from autocl.ops.srwm.naive import step
 from autocl.passage import run_streams
 

@@ -12,8 +12,7 @@ from PIL import Image
 
 from autocl.errors import InputError
 from autocl.evaluation.emergence import Curve, Emergence
-from autocl.evaluation.trace import Trace
-from autocl.evaluation.weights import WeightFilm
+from autocl.evaluation.trace import Trace, WeightFilm
 from autocl.figures import (
     plot_accuracy_over_stream,
     plot_effective_rank,

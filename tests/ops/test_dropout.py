@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import Dropout
 from autocl.ops.dropout import dropout
 
 

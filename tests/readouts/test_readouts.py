@@ -15,8 +15,7 @@ from torch.nn import functional as F
 from autocl.errors import InputError
 from autocl.readouts import READOUTS, ReadoutConfig, build_readout
 from autocl.readouts.knn import NeighbourReadout
-from autocl.readouts.lda import LDAReadout
-from autocl.readouts.means import MeanReadout
+from autocl.readouts.means import LDAReadout, MeanReadout
 from autocl.readouts.normal_gamma import NormalGamma
 from autocl.readouts.online import OnlineHead
 from autocl.readouts.ridge import NetworkReadout

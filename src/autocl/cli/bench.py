@@ -10,25 +10,29 @@ from tyro.conf import Positional, UseAppendAction, arg
 from autocl import zoo
 from autocl.baselines.base import Diet
 from autocl.cli.terminal import Left, say
-from autocl.cli.world import world
 from autocl.data.eval_streams import Demos
 from autocl.errors import AutoclError, InputError
+from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation import bench as benching
-from autocl.evaluation.coverage import uncovered
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, find_methods, open_learner
 from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import put_lines, read_results
-from autocl.evaluation.table import lines, rich_table
-from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS
+from autocl.evaluation.table import lines, rich_table, uncovered
+from autocl.evaluation.world import table as world_table
+from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS, Asked, World, bench_world
+from autocl.evaluation.world.sets import Split
+from autocl.files import write_text
 from autocl.names import resolve
 
 FIGURES = ("emergence", "weights", "report")
 NAMES = ", ".join((*PROTOCOLS, "world", *FIGURES, "all"))
 WIDE = 120
 """Columns of a terminal that has room for what each number cost."""
+COMPARED = ("everyday",)
+"""Learners of the world table when none is named."""
 
 
 def bench(
@@ -100,7 +104,7 @@ def bench(
 
     if table == "world":
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
-        world(
+        _world(
             learner, out, console, tell, backbones=backbone, embedding=embedding, split=split, draws=draws,
             again=again,
         )  # fmt: skip
@@ -154,3 +158,54 @@ def _pictures(learners: Sequence[Entry], out: Path, tell: Callable[[str], None])
             tell(f"weights: pictures of {entry.name} are in {picture_learner(entry, out, say=tell)}")
         except AutoclError as reason:
             tell(f"weights: no pictures of {entry.name}: {reason}")
+
+
+def _world(
+    learners: Sequence[str],
+    out: Path,
+    console: Console,
+    tell: Callable[[str], None],
+    *,
+    backbones: Sequence[str],
+    embedding: str | None,
+    split: Split,
+    draws: int,
+    again: bool,
+) -> None:
+    """Compare learners with simple classifiers on the same features; write table and picture to OUT."""
+    asked = [
+        Asked(learner=PHOTOS[0], backbone=backbone or PHOTOS[1], name="photos")
+        if name == "photos"
+        else Asked(learner=name, backbone=backbone, embedding=embedding)
+        for name in learners or COMPARED
+        for backbone in backbones or (None,)
+    ]
+    say(world_table.world_sets(split), console=console)
+    for made in bench_world(asked, out, split=split, draws=draws, again=again, say=tell):
+        names = [v.entry for v in made.verdicts]
+        title = (
+            f"World, {split}: {len(made.rows[0].cells)} cells of {len(made.sets)} image sets, features of "
+        )
+        wide = console.width >= WIDE
+        console.print(world_table.rich_table(made.rows, title + made.features, names, made.times, wide=wide))
+        for v in made.verdicts:
+            for line in world_table.said(v, made.times):
+                say(line, console=console)
+        say(f"every cell and a picture: {write_world(made, out)}", console=console)
+
+
+def write_world(made: World, out: Path) -> Path:
+    """OUT/world/SPLIT-FEATURES: the tables as Markdown, and beside them a picture of each learner."""
+    from matplotlib import pyplot as plt
+
+    from autocl.figures.matrix import plot_world
+
+    stem = f"{made.split}-{made.features}".translate(str.maketrans(":/@", "---"))
+    path = out / "world" / f"{stem}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, f"{world_table.markdown(made.rows, made.times)}\n{world_table.cell_markdown(made.rows)}")
+    for v in made.verdicts:
+        plot_world(v)
+        plt.savefig(path.with_name(f"{stem}-{v.entry}.png"), dpi=120)
+        plt.close()
+    return path

@@ -10,15 +10,13 @@ from tyro.conf import arg
 
 from autocl.baselines.incontext import InContext
 from autocl.cli.terminal import say
-from autocl.evaluation.weights import record_film
+from autocl.evaluation.trace import record_film
 from autocl.learner import Learner
 from autocl.learner.find import display_name, find_learner, learner_file
 from autocl.tour import pair as pairs
 from autocl.tour import streams
-from autocl.tour.contest import play
-from autocl.tour.mistakes import mistakes
+from autocl.tour.contest import mistakes, play, watch
 from autocl.tour.page import Told, write_tour
-from autocl.tour.table import watch
 from autocl.tour.used import use
 
 DEFAULT = "everyday"

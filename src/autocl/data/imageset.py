@@ -1,13 +1,14 @@
-"""ImageSet and FeatureSet: labelled images, or vectors, sorted by class; and what a sampler asks of either.
+"""ImageSet and FeatureSet: labelled images, or vectors, sorted by class; LabelledSet is either.
 
 Shape legend: n = rows, C = channels, H, W = pixels, F = features, K = classes.
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Protocol, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,25 @@ import torch
 from autocl.data.preprocess import Standardise, standardise_each, standardise_set, unit_range
 from autocl.errors import DataError, InputError
 
+Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+"""float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
 
-class ByClass:
-    """Rows sorted by class, of images or of vectors. The rows of class c are starts[c]:starts[c+1]."""
+
+class LabelledSet(ABC):
+    """Images or vectors of K classes, sorted by class; those of class c are rows starts[c]:starts[c+1]."""
 
     name: str
+    split: str
+    hash: str
+    """SHA-256 of the content."""
     starts: npt.NDArray[np.int64]
     """[K + 1], rising from 0 to n."""
     classes: tuple[str, ...]
+    """Class names, [K]."""
+
+    @abstractmethod
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        """Network input float32 [..., …] for a tensor of row numbers [...]."""
 
     @property
     def n_classes(self) -> int:
@@ -50,45 +62,6 @@ class ByClass:
             )
 
 
-Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-"""float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
-
-
-class LabelledSet(Protocol):
-    """Inputs of K classes, sorted by class: images (`ImageSet`), or vectors such as a backbone's features."""
-
-    @property
-    def name(self) -> str:
-        """Of the set."""
-
-    @property
-    def split(self) -> str:
-        """Of the set."""
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of the content."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Class names, [K]."""
-
-    @property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """[K + 1]; the inputs of class c are rows starts[c]:starts[c+1]."""
-
-    @property
-    def n_classes(self) -> int:
-        """K."""
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Inputs per class, [K]."""
-
-    def take(self, index: torch.Tensor) -> torch.Tensor:
-        """Network input float32 [..., …] for a tensor of row numbers [...]."""
-
-
 def content_hash(images: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], classes: Sequence[str]) -> str:
     """SHA-256 over shape, pixels, class boundaries and class names."""
     digest = start_hash(images.shape, starts, classes)
@@ -106,7 +79,7 @@ def start_hash(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageSet(ByClass):
+class ImageSet(LabelledSet):
     """Images of K classes, sorted by class, as uint8.
 
     `take` is the only way from its pixels to network input; the channel statistics travel with the set.
@@ -245,7 +218,7 @@ Floats = npt.NDArray[np.float16] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureSet(ByClass):
+class FeatureSet(LabelledSet):
     """Vectors of K classes, sorted by class, possibly memory-mapped.
 
     Example:

@@ -12,11 +12,9 @@ import torch
 from torch import Tensor
 
 from autocl.estimator.state import ClassifierState
+from autocl.layers.srwm import BLOCKS
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.state import LearnerState
-
-BLOCKS = ("y", "q", "k", "β")
-"""The parts of a self-referential matrix that have a learning rate each (Eq. 2 of the paper)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,6 +1,9 @@
-"""Tables: ours beside the paper's, in Markdown for files and with rich for the terminal."""
+"""Tables: ours beside the paper's, in Markdown for files and with rich for the terminal.
 
-from collections.abc import Iterable, Sequence
+`coverage` turns them round: every number of the paper with what became of it here, none without a reason.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rich.box import SIMPLE_HEAD
@@ -228,3 +231,53 @@ def _printed(published: Published | None) -> str:
     if published is None:
         return "–"
     return f"{published.mean:.1f}" + ("" if published.std is None else f" ± {published.std:.1f}")
+
+
+STAND_IN = "stand-in images"
+"""Said of a status when a copy of an image set is not the official one, pixel for pixel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covered:
+    """One printed number, and the line of ours beside it."""
+
+    table: str
+    cell: str
+    row: Row
+    line: Line | None
+    """Of a learner or method made as the row says; None: nothing such was measured."""
+
+    @property
+    def published(self) -> Published:
+        """The paper's number."""
+        return self.row.cells[self.cell]
+
+    @property
+    def status(self) -> str:
+        """Reproduced, better, worse (higher, lower), not comparable, or not measured, with the reason."""
+        if self.line is None:
+            return f"not measured: {self.row.absent or f'`autocl bench {self.table}` with it measures it'}"
+        stand_in = f" ({STAND_IN})" if self.line.result.stand_ins else ""
+        because = f": {self.line.reason}" if self.line.reason else ""
+        return f"{self.line.status}{stand_in}{because}"
+
+
+def coverage(protocol: Protocol, results: Iterable[Result]) -> Iterator[Covered]:
+    """All numbers of a table of the paper: one item for each and each entry of ours beside it."""
+    made = lines(protocol, results)
+    for cell in protocol.cells:
+        for row in (r for r in protocol.published if cell in r.cells):
+            beside: list[Line | None] = [
+                m for m in made if m.cell == cell and m.row is row and m.ours is not None
+            ]
+            for line in beside or [None]:
+                yield Covered(table=protocol.name, cell=cell, row=row, line=line)
+
+
+def uncovered(protocol: Protocol, results: Iterable[Result]) -> list[str]:
+    """Rows of the paper with nothing of ours beside them, each with the reason."""
+    missing: dict[str, str] = {}
+    for item in coverage(protocol, results):
+        if item.line is None:
+            missing[item.row.name] = item.status
+    return [f"{name}: {status}" for name, status in missing.items()]

@@ -18,8 +18,7 @@ from autocl.data.stream_config import Scenario
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.protocol import train_and_test
 from autocl.evaluation.results import percent, put_lines, read_lines
-from autocl.evaluation.trace import Trace, trace
-from autocl.evaluation.weights import record_film
+from autocl.evaluation.trace import Trace, record_film, trace
 from autocl.figures.matrix import plot_accuracy_over_stream
 from autocl.figures.weights import (
     plot_effective_rank,

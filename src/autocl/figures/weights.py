@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from PIL import Image, ImageDraw
 
 from autocl.errors import InputError
-from autocl.evaluation.weights import BLOCKS, WeightFilm
+from autocl.evaluation.trace import WeightFilm
 from autocl.figures.style import COLOURS, DIVERGING, axes, mark_boundaries, quiet
+from autocl.layers.srwm import BLOCKS
 
 
 def plot_weights(
@@ -115,8 +116,7 @@ def plot_learning_rates(
     ax = axes(ax, size=(7.0, 2.8))
     rates = film.rates[:, layer].numpy()
     x = range(1, len(rates) + 1)
-    names = BLOCKS if rates.shape[-1] == len(BLOCKS) else ("all blocks",)
-    for i, block in enumerate(names):
+    for i, block in enumerate(BLOCKS):
         low, middle, high = np.quantile(rates[:, :, i], (0.25, 0.5, 0.75), axis=1)
         if head is None:
             ax.fill_between(x, low, high, color=COLOURS[i], alpha=0.12, lw=0)

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig
 from autocl.layers.feedforward import with_feedforward
 
 

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.delta import delta
 

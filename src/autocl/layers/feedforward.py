@@ -8,8 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from autocl.layers.base import StackConfig
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import Dropout, StackConfig
 
 
 class FeedForward(nn.Module):

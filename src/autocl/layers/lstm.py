@@ -6,8 +6,7 @@ Shape legend: B = streams, T = tokens, Q = queries, C = input width, M = hidden 
 import torch
 from torch import Tensor, nn
 
-from autocl.layers.base import MIXERS, StackConfig
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig
 
 
 class LSTM(nn.Module):

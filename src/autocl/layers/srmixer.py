@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig, State
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, StackConfig, State
-from autocl.layers.dropout import Dropout
+from autocl.layers.base import MIXERS, Dropout, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.srwm import srwm
 
 Norm = Literal["skip", "pre"]
+BLOCKS = ("y", "q", "k", "β")
+"""Row blocks of the matrix: output, query, key, and the learning rates of the four blocks."""
 
 
 class SRWMLayer(nn.Module):

@@ -82,6 +82,6 @@ def in_threads(run: Callable[..., None], steps: int, *arrays: Any) -> None:
             raise failure
 
 
-def items(x: Tensor) -> Any:
+def flatten_heads(x: Tensor) -> Any:
     """[B, H, ...] -> numpy [B*H, ...]: the kernels see a flat list of independent items."""
     return x.contiguous().view(-1, *x.shape[2:]).numpy()

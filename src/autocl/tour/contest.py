@@ -1,20 +1,29 @@
 """A contest: several methods learn the same demos of the same streams, side by side.
 
+Its table grows on the terminal while the stream goes on; `mistakes` of a learner go to the page.
+
 Shape legend: R = runs, M = tasks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
 from autocl.baselines.base import Cost, Method, get_method
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
 from autocl.data.stream import Stream, side_by_side
 from autocl.encoders import Identity
+from autocl.figures.page import percent
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import passage
@@ -22,7 +31,7 @@ from autocl.passage import passage
 SIDE = 32
 """Pixels of an image's side in the tour."""
 BATCH, EPOCHS, HIDDEN = 32, 20, (200,)
-"""How methods with gradients study their few demos: enough to fit each task, as its own boundary shows."""
+"""Training of methods with gradients on their few demos: enough to fit each task."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +40,7 @@ class Contestant:
 
     name: str
     what: str
-    """What it does, in a few words."""
+    """Description in a few words."""
     method: Method
     learner: Learner | None = None
     """Set for our own."""
@@ -39,7 +48,7 @@ class Contestant:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Standing:
-    """Where one contestant stands after a boundary."""
+    """Accuracies and cost of one contestant after a boundary."""
 
     contestant: Contestant
     boundary: int
@@ -71,7 +80,7 @@ class Contest:
 
     title: str
     setting: str
-    """What is learned and asked, in a sentence."""
+    """The demos and the question, in a sentence."""
     tasks: tuple[str, ...]
     streams: tuple[Stream, ...]
     entered: tuple[Contestant, ...]
@@ -120,3 +129,80 @@ def best_rival(last: Sequence[Standing], *, keeping: bool) -> Standing:
     """The rival that stands best at the end, among those that keep demos or among those that do not."""
     rivals = [s for s in last if s.contestant.learner is None and s.contestant.method.uses_replay == keeping]
     return max(rivals, key=lambda s: s.now)
+
+
+def watch(standings: Iterable[Standing], contest: Contest, console: Console) -> list[Standing]:
+    """Show standings as they come.
+
+    Returns:
+        The last standing of each contestant, in their order.
+    """
+    shown: dict[str, list[Standing]] = {c.name: [] for c in contest.entered}
+    console.print(f"\n[bold]{contest.title}[/bold]", highlight=False)
+    console.print(contest.setting, soft_wrap=True, highlight=False)
+    live = console.is_terminal
+    with Live(console=console, refresh_per_second=8) if live else nullcontext() as screen:
+        for standing in standings:
+            shown[standing.contestant.name].append(standing)
+            if screen is not None:
+                screen.update(grown(shown, contest.entered, contest.tasks))
+    if not live:
+        console.print(grown(shown, contest.entered, contest.tasks))
+    return [so_far[-1] for so_far in shown.values()]
+
+
+def grown(shown: dict[str, list[Standing]], entered: Sequence[Contestant], tasks: Sequence[str]) -> Table:
+    """The table with what is known so far."""
+    table = Table(
+        title="accuracy (%) on everything met so far", title_justify="left", box=None,
+        caption="* keeps every demo. Class means, LDA, 1-NN: on our features", caption_justify="left",
+    )  # fmt: skip
+    table.add_column("")
+    for task in tasks:
+        table.add_column(f"+ {task}", justify="right")
+    table.add_column("kept", justify="right")
+    for contestant in entered:
+        so_far = shown[contestant.name]
+        cells = [percent(s.now) for s in so_far] + [""] * (len(tasks) - len(so_far))
+        kept = f"{so_far[-1].cost.state_bytes / 1000:,.0f} KB" if so_far else ""
+        style = "bold" if contestant.learner is not None else None
+        mark = "*" if contestant.method.uses_replay else ""
+        table.add_row(contestant.name + mark, *cells, kept, style=style)
+    return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A test image that the learner misread after the whole stream."""
+
+    image: npt.NDArray[np.uint8]
+    """[H, W]."""
+    truth: str
+    answer: str
+    sure: float
+    """Probability it gave its answer."""
+
+
+def mistakes(method: Method, streams: Sequence[Stream], *, run: int = 0) -> tuple[list[Mistake], int]:
+    """All mistakes of one run at the end of its stream, the surest first, and how many images were asked."""
+    found, asked = [], 0
+    for task in streams[run].tasks:
+        names = _names(streams[run])
+        _, images = task.sets
+        index, labels = task.queries[0], task.query_labels[0]
+        shares = method.predict(images, index)[run].double().softmax(-1)
+        sure, answers = shares.max(-1)
+        asked += len(answers)
+        for i in (answers != labels).nonzero()[:, 0].tolist():
+            image = images.images[int(index[i])][0]
+            answer = names.get(int(answers[i]), "?")
+            truth = names[int(labels[i])]
+            found.append(Mistake(image=image, truth=truth, answer=answer, sure=float(sure[i])))
+    return sorted(found, key=lambda m: -m.sure), asked
+
+
+def _names(stream: Stream) -> dict[int, str]:
+    """Meaning of each output: a digit, or, where tasks share two outputs, even and odd."""
+    if stream.scenario == "class":
+        return {n: str(n) for n in range(stream.n_outputs)}
+    return {0: "even", 1: "odd"}

@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from autocl.evaluation.weights import WeightFilm
+from autocl.evaluation.trace import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.page import INK, heat, inline, inline_svg, write_page
 from autocl.figures.style import COLOURS, quiet
-from autocl.tour.contest import Contest, Standing, best_rival
-from autocl.tour.mistakes import Mistake
+from autocl.tour.contest import Contest, Mistake, Standing, best_rival
 from autocl.tour.pair import MOMENTS, Half, setting
 from autocl.tour.used import Used
 

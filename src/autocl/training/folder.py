@@ -91,9 +91,7 @@ def check_data(folder: Path, sets: Sequence[LabelledSet], *, resume: bool) -> No
 
 def describe_sets(sets: Sequence[LabelledSet]) -> list[DataLine]:
     """Name, number of classes and content of each set."""
-    return [
-        {"set": f"{s.name}/{s.split}", "classes": s.n_classes, "hash": getattr(s, "hash", "")} for s in sets
-    ]
+    return [{"set": f"{s.name}/{s.split}", "classes": s.n_classes, "hash": s.hash} for s in sets]
 
 
 def _holder(folder: Path) -> str:

@@ -11,7 +11,7 @@ from autocl.cli.main import run_command
 from autocl.data.imageset import FeatureSet
 from autocl.errors import FileError, InputError
 from autocl.evaluation.world import sets
-from autocl.evaluation.world.contestants import Contestant, LearnerContestant, RivalContestant, without_body
+from autocl.evaluation.world.contestants import Contestant, LearnerContestant, without_body
 from autocl.evaluation.world.measure import (
     Measured,
     calibration_error,
@@ -21,7 +21,7 @@ from autocl.evaluation.world.measure import (
     read_world,
     save_times,
 )
-from autocl.evaluation.world.rivals import RIVALS
+from autocl.evaluation.world.rivals import RIVALS, Rival
 from autocl.evaluation.world.sets import WorldSet, learner_eyes, world_features
 from autocl.evaluation.world.streams import KINDS, cells
 from autocl.evaluation.world.summary import WITHOUT_BODY, comparable, rows_of, verdict
@@ -53,8 +53,8 @@ def vector_learner(kind: str = "lda", unit: bool = True, **options: float) -> Re
     return ReadoutLearner(config).eval()
 
 
-def rival(name: str) -> RivalContestant:
-    return RivalContestant(next(r for r in RIVALS if r.name == name))
+def rival(name: str) -> Rival:
+    return next(r for r in RIVALS if r.name == name)
 
 
 def test_a_learner_that_is_lda_gets_what_the_rival_lda_gets_in_every_cell(tmp_path: Path) -> None:

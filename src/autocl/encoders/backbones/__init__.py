@@ -47,11 +47,11 @@ def get_backbone(name: str) -> Backbone:
             f"there is no backbone {name!r}: choose lite0, lite1, lite2, lite2-levels, or one of {kinds}"
         )
     if source == "onnx":
-        from autocl.encoders.backbones.onnx_file import onnx_backbone
+        from autocl.encoders.backbones.from_file import onnx_backbone
 
         return onnx_backbone(what)
     if source == "vit":
-        from autocl.encoders.backbones.vit_file import vit_backbone
+        from autocl.encoders.backbones.from_file import vit_backbone
 
         return vit_backbone(what)
     from autocl.encoders.backbones import hubs

@@ -24,7 +24,7 @@ from autocl.encoders.backbones.efficientnet_lite import (
     Shape,
     several_levels,
 )
-from autocl.encoders.backbones.onnx_file import open_session
+from autocl.encoders.backbones.from_file import open_session
 from autocl.encoders.backbones.onnx_graph import to_onnx
 from autocl.errors import FileError, InputError
 

@@ -7,99 +7,20 @@ import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from autocl.baselines.embedding import measuring
-from autocl.evaluation.world.rivals import Doubles, Problem, Rival
+from autocl.evaluation.world.rivals import Answers, Rival
 from autocl.evaluation.world.streams import Passage
 from autocl.learner import Learner, ReadoutLearner
 from autocl.learner.fast import FastWeightLearner
 from autocl.learner.state import LearnerState
 
-REVISION = 1
-"""Raise it when a rival changes what it computes: older lines are then not used."""
 ONLINE = 50
 """Demos and queries that are timed one by one."""
-
-
-class Answers(NamedTuple):
-    """What a contestant says to all draws of a cell."""
-
-    scores: Doubles
-    """[B, Q, N]."""
-    novelty: Doubles | None
-    """How unlike all demos each query is, [B, Q]; None: it does not say."""
-
-
-class Contestant(Protocol):
-    """One row of the table."""
-
-    @property
-    def name(self) -> str:
-        """In the table."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever its answers may change."""
-
-    @property
-    def constant(self) -> bool:
-        """Whether its state has a size that depends on neither demos nor tasks."""
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether a softmax of its scores is meant as probabilities."""
-
-    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
-        """Take it through all draws of a cell, which have equally many demos and queries."""
-
-    def state_bytes(self, passage: Passage, n_labels: int) -> int:
-        """What it keeps of a stream."""
-
-
-@dataclass(frozen=True)
-class RivalContestant:
-    """A rival, one draw at a time."""
-
-    rival: Rival
-
-    @property
-    def name(self) -> str:
-        """In the table."""
-        return self.rival.name
-
-    @property
-    def fingerprint(self) -> str:
-        """Rivals have no weights: their code is numbered."""
-        return f"rival {REVISION}"
-
-    @property
-    def constant(self) -> bool:
-        """As the rival says."""
-        return self.rival.constant
-
-    @property
-    def probabilities(self) -> bool:
-        """As the rival says."""
-        return self.rival.probabilities
-
-    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
-        """Solve each draw."""
-        problems = [Problem(passage, n_labels) for passage in passages]
-        novelty = self.rival.novelty
-        return Answers(
-            np.stack([self.rival.answer(p) for p in problems]),
-            None if novelty is None else np.stack([novelty(p) for p in problems]),
-        )
-
-    def state_bytes(self, passage: Passage, n_labels: int) -> int:
-        """Numbers of four bytes."""
-        T, F = passage.x.shape
-        return 4 * self.rival.numbers(n_labels, F, T, len(passage.ends))
 
 
 @dataclass(frozen=True)
@@ -109,11 +30,13 @@ class LearnerContestant:
     name: str
     learner: Learner
     constant: bool = True
+    """Whether its state has a size that depends on neither demos nor tasks."""
     probabilities: bool = True
+    """Whether a softmax of its scores is meant as probabilities."""
 
     @property
     def fingerprint(self) -> str:
-        """Of the learner."""
+        """Fingerprint of the learner."""
         return self.learner.fingerprint()
 
     def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
@@ -133,7 +56,7 @@ class LearnerContestant:
         return Answers(scores.numpy(), novelty.numpy())
 
     def state_bytes(self, passage: Passage, n_labels: int) -> int:
-        """Of the states after one stream."""
+        """Size of the states after one stream."""
         x, y, _ = _batch([passage])
         with measuring(self.learner):
             return sum(state.nbytes for state in self._learned(x, y, n_labels))
@@ -176,6 +99,10 @@ class LearnerContestant:
             )
             for first in range(0, n_labels, N)
         ]
+
+
+Contestant = Rival | LearnerContestant
+"""One row of the table."""
 
 
 def without_body(learner: Learner) -> Learner | None:

@@ -3,12 +3,14 @@
 Every rival sees features of unit length. Those of constant size could learn demo by demo with a state that
 does not grow with the stream; the others keep all demos (or a mean of each task) and train on them jointly.
 
-Shape legend: T = demos, M = tasks, Q = queries, F = features, N = classes, R = rank of the demos.
+Shape legend: B = draws of a cell, T = demos, M = tasks, Q = queries, F = features, N = classes, R = rank of
+the demos.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +21,11 @@ from autocl.evaluation.world.streams import Ints, Passage
 
 Doubles = npt.NDArray[np.float64]
 
+REVISION = 1
+"""Raise it when a rival changes what it computes: older lines are then not used."""
 SHRINKAGE = 0.5
 MIN_VARIANCE = 1e-6
-"""Of LDA, when no class has two different demos; as in `autocl.readouts.lda`."""
+"""Of LDA, when no class has two different demos; as in `autocl.readouts.means`."""
 RIDGES = (0.3, 1.0)
 LOGISTIC_C, SVM_C = 10.0, 10.0
 """Chosen on the validation world (`python -m benchmarks.rivals`)."""
@@ -71,6 +75,15 @@ class Problem:
         return vector[:, kept] * length, self.cross @ (vector[:, kept] / length)
 
 
+class Answers(NamedTuple):
+    """Answers of a contestant to all B draws of a cell."""
+
+    scores: Doubles
+    """[B, Q, N]."""
+    novelty: Doubles | None
+    """Distance of each query from all demos, [B, Q]; None: not measured."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rival:
     """One row of the table."""
@@ -87,7 +100,25 @@ class Rival:
     probabilities: bool = False
     """Whether a softmax of its scores is meant as probabilities."""
     novelty: Callable[[Problem], Doubles] | None = None
-    """How unlike all demos the queries are, [Q]."""
+    """Distance of the queries from all demos, [Q]."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Number of the code: rivals have no weights."""
+        return f"rival {REVISION}"
+
+    def ask(self, passages: Sequence[Passage], n_labels: int) -> Answers:
+        """Solve each draw of a cell."""
+        problems = [Problem(passage, n_labels) for passage in passages]
+        return Answers(
+            np.stack([self.answer(p) for p in problems]),
+            None if self.novelty is None else np.stack([self.novelty(p) for p in problems]),
+        )
+
+    def state_bytes(self, passage: Passage, n_labels: int) -> int:
+        """Size of what it keeps of a stream, in numbers of four bytes."""
+        T, F = passage.x.shape
+        return 4 * self.numbers(n_labels, F, T, len(passage.ends))
 
 
 def unit(x: npt.NDArray[np.floating]) -> Doubles:

@@ -7,7 +7,7 @@ from pathlib import Path
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
 from autocl.evaluation.entry import open_learner
-from autocl.evaluation.world.contestants import Contestant, LearnerContestant, RivalContestant, without_body
+from autocl.evaluation.world.contestants import Contestant, LearnerContestant, without_body
 from autocl.evaluation.world.measure import (
     TYPICAL,
     Measured,
@@ -138,7 +138,7 @@ def _world(
         bodiless = without_body(fitted)
         if bodiless is not None:
             players.append(LearnerContestant(WITHOUT_BODY.format(name), bodiless))
-    contestants: list[Contestant] = [*players, *(RivalContestant(rival) for rival in RIVALS)]
+    contestants: list[Contestant] = [*players, *RIVALS]
     measured: list[Measured] = measure_world(
         split, eyes.name, sets, contestants, folder, draws=draws, again=again, say=say
     )

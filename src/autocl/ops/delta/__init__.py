@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from autocl.errors import InputError
-from autocl.ops.backends import choose
+from autocl.ops.backends import check_tensors, choose
 
 __all__ = ["delta"]
 
@@ -40,6 +39,7 @@ def delta(
         y [B, H, T, E], each step read after that step's update, and the final W [B, H, E, D].
 
     Example:
+        >>> import torch
         >>> q, k, v = torch.rand(2, 3, 5, 8), torch.rand(2, 3, 5, 8), torch.randn(2, 3, 5, 4)
         >>> y, W = delta(q, k, v, torch.rand(2, 3, 5), torch.zeros(1, 3, 4, 8))
         >>> y.shape, W.shape
@@ -68,24 +68,14 @@ def delta(
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor) -> None:
-    named = {"q": q, "k": k, "v": v, "beta": beta, "W": W}
-    for name, x in named.items():
-        axes = 3 if name == "beta" else 4
-        if x.dim() != axes:
-            raise InputError(f"delta: {name} must have {axes} axes, got shape {list(x.shape)}")
-        if x.dtype not in (torch.float32, torch.float64):
-            raise InputError(f"delta: {name} must be float32 or float64, got {x.dtype}; use .float()")
-        if x.dtype != q.dtype:
-            raise InputError(f"delta: q is {q.dtype} but {name} is {x.dtype}; convert one of them")
-        if x.device != q.device:
-            raise InputError(f"delta: q is on {q.device} but {name} is on {x.device}; move one of them")
+    check_tensors("delta", q=(q, 4), k=(k, 4), v=(v, 4), beta=(beta, 3), W=(W, 4))
     B, H, T, D = q.shape
     E = v.shape[-1]
     fits = {"k": [B, H, T, D], "v": [B, H, T, E], "beta": [B, H, T], "W": [B if len(W) != 1 else 1, H, E, D]}
-    for name, shape in fits.items():
-        if list(named[name].shape) != shape:
+    for (name, shape), x in zip(fits.items(), (k, v, beta, W), strict=True):
+        if list(x.shape) != shape:
             raise InputError(
-                f"delta: {name} {list(named[name].shape)} does not fit q {list(q.shape)} and v "
+                f"delta: {name} {list(x.shape)} does not fit q {list(q.shape)} and v "
                 f"{list(v.shape)}: expected {shape}"
             )
     if T == 0:

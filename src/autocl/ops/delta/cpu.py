@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autocl.ops.threads import in_threads, items
+from autocl.ops.threads import flatten_heads, in_threads
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -20,7 +20,9 @@ def delta_forward(
 
     y, W_final, error = _outputs(v, W)
     in_threads(
-        partial(kernel.forward, additive), q.shape[2], *map(items, (q, k, v, beta, W, y, error, W_final))
+        partial(kernel.forward, additive),
+        q.shape[2],
+        *map(flatten_heads, (q, k, v, beta, W, y, error, W_final)),
     )
     return y, W_final, error
 
@@ -36,7 +38,7 @@ def delta_backward(
     in_threads(
         partial(kernel.backward, additive),
         q.shape[2],
-        *map(items, (q, k, beta, error, W, dy, dW, *gradients)),
+        *map(flatten_heads, (q, k, beta, error, W, dy, dW, *gradients)),
     )
     return gradients
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from autocl.errors import InputError
-from autocl.ops.backends import check_pair, choose
+from autocl.ops.backends import check_tensors, choose
 
 __all__ = ["srwm"]
 
@@ -32,8 +32,13 @@ def srwm(u: Tensor, W: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor
         >>> y.shape, W1.shape
         (torch.Size([2, 3, 5, 8]), torch.Size([2, 3, 28, 8]))
     """
-    check_pair("srwm", u, W)
-    B, _, T, D = u.shape
+    check_tensors("srwm", u=(u, 4), W=(W, 4))
+    B, H, T, D = u.shape
+    if W.shape[0] not in (1, B) or W.shape[1] != H or W.shape[3] != D:
+        raise InputError(
+            f"srwm: W {list(W.shape)} does not fit u {list(u.shape)}: batch must be 1 or equal, "
+            "heads and head size equal"
+        )
     if not 1 <= D <= 64:
         raise InputError(f"srwm: head size must be 1 to 64, got {D} (last axis of u {list(u.shape)})")
     if W.shape[2] not in (3 * D + 4, 3 * D + 1):

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from autocl.ops.jit import njit
-from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, enter, fetch, leave, sizes
-from autocl.ops.srwm.lanes import fold, gather, load, scatter, splat, spread, store, total
+from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, pack, prefetch_range, sizes, unpack
+from autocl.ops.srwm.simd import broadcast, gather, hsum, hsum4, load, scatter, splat, store
 
 
 @cache
@@ -39,8 +39,8 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
         now = np.empty(P * L, dtype)
         for group in range(lo, hi):
             n = group * L
-            enter(W_final, n, P, R, V, M)
-            enter(dW_final, n, P, R, V, G)
+            pack(W_final, n, P, R, V, M)
+            pack(dW_final, n, P, R, V, G)
             last = (group * T + T - 1) * A * L + P * L
             for r in range(R // 4):
                 store(ds, r * V, dot(G, r * P * V, act, last, P, V, L))
@@ -49,14 +49,17 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                 key, rate = query + P * L, query + 2 * P * L
                 to = (group * T + t) * R * L
                 at = (n * T + t) * P
-                fetch(act, query - AHEAD * A * L, A * L, line)
-                fetch(delta, to - AHEAD * R * L, R * L, line)
+                prefetch_range(act, query - AHEAD * A * L, A * L, line)
+                prefetch_range(delta, to - AHEAD * R * L, R * L, line)
                 for i in range(L):
-                    fetch(u, at - AHEAD * P + i * T * P, P, line)
-                    fetch(dy, at - AHEAD * P + i * T * P, P, line)
-                    fetch(du, at - AHEAD * P + i * T * P, P, line)
-                b0, b3 = spread(act, rate), spread(act, rate + (rates - 1) * L)
-                b1, b2 = spread(act, rate + min(1, rates - 1) * L), spread(act, rate + min(2, rates - 1) * L)
+                    prefetch_range(u, at - AHEAD * P + i * T * P, P, line)
+                    prefetch_range(dy, at - AHEAD * P + i * T * P, P, line)
+                    prefetch_range(du, at - AHEAD * P + i * T * P, P, line)
+                b0, b3 = broadcast(act, rate), broadcast(act, rate + (rates - 1) * L)
+                b1, b2 = (
+                    broadcast(act, rate + min(1, rates - 1) * L),
+                    broadcast(act, rate + min(2, rates - 1) * L),
+                )
                 d3, ds3 = load(delta, to + 3 * C * V), load(ds, 3 * C * V)
                 store(s, 3 * C * V, d3 * b3)
                 store(ddelta, 3 * C * V, ds3 * b3)
@@ -79,14 +82,14 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     db0 = db0 + db1 + db2 + db3
                     db1 = db2 = db3 = splat(zero)
                 b0 = load(act, rate)
-                store(dz, 3 * C * V, fold(db0, db1, db2, db3) * b0 * (splat(one) - b0))
+                store(dz, 3 * C * V, hsum4(db0, db1, db2, db3) * b0 * (splat(one) - b0))
 
                 # W_{t-1}, and every product along the rows of G and W, in one pass over both; four columns
                 # at a time share the loads of s and ddelta.
                 dot_q = dot_k = splat(zero)
                 for j in range(0, P, 4):
-                    k0, k1 = spread(act, key + j * L), spread(act, key + (j + 1) * L)
-                    k2, k3 = spread(act, key + (j + 2) * L), spread(act, key + (j + 3) * L)
+                    k0, k1 = broadcast(act, key + j * L), broadcast(act, key + (j + 1) * L)
+                    k2, k3 = broadcast(act, key + (j + 2) * L), broadcast(act, key + (j + 3) * L)
                     gs0 = gs1 = gs2 = gs3 = splat(zero)
                     wd0 = wd1 = wd2 = wd3 = splat(zero)
                     for r in range(R // 4):
@@ -108,8 +111,8 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                         gs1 = gs1 + load(G, m + V) * sr
                         gs2 = gs2 + load(G, m + 2 * V) * sr
                         gs3 = gs3 + load(G, m + 3 * V) * sr
-                    dq = fold(wd0, wd1, wd2, wd3)
-                    dk = fold(gs0, gs1, gs2, gs3) - dq
+                    dq = hsum4(wd0, wd1, wd2, wd3)
+                    dk = hsum4(gs0, gs1, gs2, gs3) - dq
                     q, k = load(act, query + j * L), load(act, key + j * L)
                     dot_q = dot_q + q * dq
                     dot_k = dot_k + k * dk
@@ -118,7 +121,7 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     store(dz, (2 * P + j) * L, dk)
                     store(dz, j * L, gather(dy, at + j, T * P))
                     store(now, j * L, gather(u, at + j, T * P))
-                dot_q, dot_k = total(dot_q), total(dot_k)
+                dot_q, dot_k = hsum(dot_q), hsum(dot_k)
                 for i in range(P * L, 2 * P * L, V):
                     store(dz, i, (load(dz, i) - dot_q) * load(act, query + i - P * L))
                     store(dz, P * L + i, (load(dz, P * L + i) - dot_k) * load(act, query + i))
@@ -127,12 +130,12 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                 before = (group * T + max(t - 1, 0)) * A * L + P * L
                 ds[:] = zero
                 for j in range(0, P, 4):
-                    x0, x1 = spread(x, j * L), spread(x, (j + 1) * L)
-                    x2, x3 = spread(x, (j + 2) * L), spread(x, (j + 3) * L)
-                    u0, u1 = spread(now, j * L), spread(now, (j + 1) * L)
-                    u2, u3 = spread(now, (j + 2) * L), spread(now, (j + 3) * L)
-                    k0, k1 = spread(act, before + j * L), spread(act, before + (j + 1) * L)
-                    k2, k3 = spread(act, before + (j + 2) * L), spread(act, before + (j + 3) * L)
+                    x0, x1 = broadcast(x, j * L), broadcast(x, (j + 1) * L)
+                    x2, x3 = broadcast(x, (j + 2) * L), broadcast(x, (j + 3) * L)
+                    u0, u1 = broadcast(now, j * L), broadcast(now, (j + 1) * L)
+                    u2, u3 = broadcast(now, (j + 2) * L), broadcast(now, (j + 3) * L)
+                    k0, k1 = broadcast(act, before + j * L), broadcast(act, before + (j + 1) * L)
+                    k2, k3 = broadcast(act, before + (j + 2) * L), broadcast(act, before + (j + 3) * L)
                     wz0 = wz1 = wz2 = wz3 = splat(zero)
                     for r in range(R // 4):
                         zr, dr = load(dz, r * V), load(ddelta, r * V)
@@ -150,7 +153,7 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                         store(G, m + 2 * V, g2)
                         store(G, m + 3 * V, g3)
                         store(ds, r * V, load(ds, r * V) + g0 * k0 + g1 * k1 + g2 * k2 + g3 * k3)
-                    scatter(du, at + j, T * P, fold(wz0, wz1, wz2, wz3))
-            leave(G, n, P, R, V, dW)
+                    scatter(du, at + j, T * P, hsum4(wz0, wz1, wz2, wz3))
+            unpack(G, n, P, R, V, dW)
 
     return run

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from autocl.ops.jit import njit
-from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, enter, fetch, leave, sizes
-from autocl.ops.srwm.lanes import exp, gather, larger, largest, load, scatter, splat, spread, store, total
+from autocl.ops.srwm.group import AHEAD, FAST, Kernel, dot, pack, prefetch_range, sizes, unpack
+from autocl.ops.srwm.simd import broadcast, exp, gather, hmax, hsum, load, maximum, scatter, splat, store
 
 
 @cache
@@ -37,40 +37,40 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
         now = np.empty(P * L, dtype)
         for group in range(lo, hi):
             n = group * L
-            enter(W, n, P, R, V, M)
+            pack(W, n, P, R, V, M)
             s[:] = zero
             for t in range(T + 1):
                 # The update of step t - 1 (none at t = 0) and the read of step t, in one pass over W: first
                 # the β rows, then three registers of rows at a time, which share the loads of key and input.
                 at = (n * T + min(t, T - 1)) * P
                 for i in range(L):
-                    fetch(u, at + AHEAD * P + i * T * P, P, line)
-                    fetch(y, at + AHEAD * P + i * T * P, P, line)
+                    prefetch_range(u, at + AHEAD * P + i * T * P, P, line)
+                    prefetch_range(y, at + AHEAD * P + i * T * P, P, line)
                 for j in range(0, P, 4):
                     store(now, j * L, gather(u, at + j, T * P))
                 s0, z0 = load(s, 3 * C * V), splat(zero)
                 z1 = z2 = z3 = z0
                 for j in range(0, P, 4):
                     m = (3 * C * P + j) * V
-                    w0 = load(M, m) + s0 * spread(key, j * L)
-                    w1 = load(M, m + V) + s0 * spread(key, (j + 1) * L)
-                    w2 = load(M, m + 2 * V) + s0 * spread(key, (j + 2) * L)
-                    w3 = load(M, m + 3 * V) + s0 * spread(key, (j + 3) * L)
+                    w0 = load(M, m) + s0 * broadcast(key, j * L)
+                    w1 = load(M, m + V) + s0 * broadcast(key, (j + 1) * L)
+                    w2 = load(M, m + 2 * V) + s0 * broadcast(key, (j + 2) * L)
+                    w3 = load(M, m + 3 * V) + s0 * broadcast(key, (j + 3) * L)
                     store(M, m, w0)
                     store(M, m + V, w1)
                     store(M, m + 2 * V, w2)
                     store(M, m + 3 * V, w3)
-                    z0 = z0 + w0 * spread(now, j * L)
-                    z1 = z1 + w1 * spread(now, (j + 1) * L)
-                    z2 = z2 + w2 * spread(now, (j + 2) * L)
-                    z3 = z3 + w3 * spread(now, (j + 3) * L)
+                    z0 = z0 + w0 * broadcast(now, j * L)
+                    z1 = z1 + w1 * broadcast(now, (j + 1) * L)
+                    z2 = z2 + w2 * broadcast(now, (j + 2) * L)
+                    z3 = z3 + w3 * broadcast(now, (j + 3) * L)
                 store(z, 3 * C * V, (z0 + z1) + (z2 + z3))
                 for r in range(0, 3 * C, 3):
                     m = r * P * V
                     s0, s1, s2 = load(s, r * V), load(s, (r + 1) * V), load(s, (r + 2) * V)
                     z0 = z1 = z2 = splat(zero)
                     for j in range(P):
-                        k, v = spread(key, j * L), spread(now, j * L)
+                        k, v = broadcast(key, j * L), broadcast(now, j * L)
                         m0, m1, m2 = m + j * V, m + (P + j) * V, m + (2 * P + j) * V
                         w0 = load(M, m0) + s0 * k
                         w1 = load(M, m1) + s1 * k
@@ -91,14 +91,14 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
 
                 # Both softmaxes; where D is no multiple of 4 the rows that pad it get no weight.
                 at = (group * K + min(t, K - 1)) * A * L
-                fetch(act, at + AHEAD * A * L, A * L, line)
+                prefetch_range(act, at + AHEAD * A * L, A * L, line)
                 for i in range(D * L, P * L):
                     z[P * L + i] = z[2 * P * L + i] = least
                 top_q, top_k = load(z, P * L), load(z, 2 * P * L)
                 for i in range(V, P * L, V):
-                    top_q = larger(top_q, load(z, P * L + i))
-                    top_k = larger(top_k, load(z, 2 * P * L + i))
-                top_q, top_k = largest(top_q), largest(top_k)
+                    top_q = maximum(top_q, load(z, P * L + i))
+                    top_k = maximum(top_k, load(z, 2 * P * L + i))
+                top_q, top_k = hmax(top_q), hmax(top_k)
                 rate = splat(one) / (splat(one) + exp(splat(zero) - load(z, 3 * P * L)))
                 store(act, at + 2 * P * L, rate)
                 mass_q = mass_k = splat(zero)
@@ -110,7 +110,7 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     mass_k = mass_k + k
                 for i in range(D * L, P * L):
                     x[i] = key[i] = zero
-                scale_q, scale_k = splat(one) / total(mass_q), splat(one) / total(mass_k)
+                scale_q, scale_k = splat(one) / hsum(mass_q), splat(one) / hsum(mass_k)
                 for i in range(0, P * L, V):
                     q, k = load(x, i) * scale_q, load(key, i) * scale_k
                     store(x, i, q - k)
@@ -119,14 +119,14 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     store(act, at + P * L + i, k)
 
                 to = (group * K + min(t, K - 1)) * R * L
-                fetch(delta, to + AHEAD * R * L, R * L, line)
+                prefetch_range(delta, to + AHEAD * R * L, R * L, line)
                 at += 2 * P * L
                 # δ, six registers of rows at a time, which share the load of x; then s.
                 for r in range(0, R // 24 * 6, 6):
                     m = r * P * V
                     d0 = d1 = d2 = d3 = d4 = d5 = splat(zero)
                     for j in range(P):
-                        v = spread(x, j * L)
+                        v = broadcast(x, j * L)
                         d0 = d0 + load(M, m + j * V) * v
                         d1 = d1 + load(M, m + (P + j) * V) * v
                         d2 = d2 + load(M, m + (2 * P + j) * V) * v
@@ -141,13 +141,16 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     store(delta, to + (r + 5) * V, d5)
                 for r in range(R // 24 * 6, R // 4):
                     store(delta, to + r * V, dot(M, r * P * V, x, 0, P, V, L))
-                b0, b3 = spread(act, at), spread(act, at + (rates - 1) * L)
-                b1, b2 = spread(act, at + min(1, rates - 1) * L), spread(act, at + min(2, rates - 1) * L)
+                b0, b3 = broadcast(act, at), broadcast(act, at + (rates - 1) * L)
+                b1, b2 = (
+                    broadcast(act, at + min(1, rates - 1) * L),
+                    broadcast(act, at + min(2, rates - 1) * L),
+                )
                 for i in range(C):
                     store(s, i * V, load(delta, to + i * V) * b0)
                     store(s, (C + i) * V, load(delta, to + (C + i) * V) * b1)
                     store(s, (2 * C + i) * V, load(delta, to + (2 * C + i) * V) * b2)
                 store(s, 3 * C * V, load(delta, to + 3 * C * V) * b3)
-            leave(M, n, P, R, V, W_final)
+            unpack(M, n, P, R, V, W_final)
 
     return run

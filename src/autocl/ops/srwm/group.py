@@ -1,7 +1,7 @@
 """What both SRWM kernels are made of: how matrices are laid out for a group of items, and read.
 
 An item is one head of one stream. Legend: D = head size, P = D rounded up to a multiple of 4, C = P / 4,
-R = 3P + 4 rows in blocks y, q, k, β; L items form a group, V = 4L lanes make a register (see lanes.py).
+R = 3P + 4 rows in blocks y, q, k, β; L items form a group, V = 4L lanes make a register (see simd.py).
 
 A register holds one column of four consecutive rows of the L items: a vector over the rows is [R/4, 4, L], a
 matrix is [R/4, P, 4, L], and what belongs to a column is spread over the four quarters. So no product needs a
@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from autocl.ops.srwm.cpu import group_size
-from autocl.ops.srwm.lanes import gather, load, prefetch, scatter, spread, store, transpose
+from autocl.ops.srwm.simd import broadcast, gather, load, prefetch, scatter, store, transpose
 
 # Multiply and add may become one instruction; nothing else about the arithmetic is left to the compiler.
 FAST = {"contract"}
@@ -38,7 +38,7 @@ def sizes(D: int, precision: str) -> tuple[Any, int, int, int]:
 
 
 @numba.njit(fastmath=FAST, error_model="numpy")
-def enter(W, first, P, R, V, M):
+def pack(W, first, P, R, V, M):
     """Lay out the matrices W [N, R, P] of the group from item `first` on as M [R/4, P, V]."""
     base = first * R * P
     for r in range(0, R, 4):
@@ -53,7 +53,7 @@ def enter(W, first, P, R, V, M):
 
 
 @numba.njit(fastmath=FAST, error_model="numpy")
-def leave(M, first, P, R, V, W):
+def unpack(M, first, P, R, V, W):
     """The inverse of enter."""
     base = first * R * P
     for r in range(0, R, 4):
@@ -66,7 +66,7 @@ def leave(M, first, P, R, V, W):
 
 # The next two are called at every step: not inlined, they would count references to their arrays, atomically.
 @numba.njit(fastmath=FAST, error_model="numpy", inline="always")
-def fetch(a, at, size, line):
+def prefetch_range(a, at, size, line):
     """Call `size` numbers of a from `at` on into the cache; beyond the ends of a nothing happens."""
     for i in range(0, size, line):
         prefetch(a, at + i)
@@ -75,13 +75,13 @@ def fetch(a, at, size, line):
 @numba.njit(fastmath=FAST, error_model="numpy", inline="always")
 def dot(M, m, x, i, P, V, L):
     """The four rows of M at m times the vector of x at i. One sum would wait for itself: there are four."""
-    a = load(M, m) * spread(x, i)
-    b = load(M, m + V) * spread(x, i + L)
-    c = load(M, m + 2 * V) * spread(x, i + 2 * L)
-    d = load(M, m + 3 * V) * spread(x, i + 3 * L)
+    a = load(M, m) * broadcast(x, i)
+    b = load(M, m + V) * broadcast(x, i + L)
+    c = load(M, m + 2 * V) * broadcast(x, i + 2 * L)
+    d = load(M, m + 3 * V) * broadcast(x, i + 3 * L)
     for j in range(4, P, 4):
-        a = a + load(M, m + j * V) * spread(x, i + j * L)
-        b = b + load(M, m + (j + 1) * V) * spread(x, i + (j + 1) * L)
-        c = c + load(M, m + (j + 2) * V) * spread(x, i + (j + 2) * L)
-        d = d + load(M, m + (j + 3) * V) * spread(x, i + (j + 3) * L)
+        a = a + load(M, m + j * V) * broadcast(x, i + j * L)
+        b = b + load(M, m + (j + 1) * V) * broadcast(x, i + (j + 1) * L)
+        c = c + load(M, m + (j + 2) * V) * broadcast(x, i + (j + 2) * L)
+        d = d + load(M, m + (j + 3) * V) * broadcast(x, i + (j + 3) * L)
     return (a + b) + (c + d)

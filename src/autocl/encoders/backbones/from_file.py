@@ -1,4 +1,4 @@
-"""ONNX models on onnxruntime: `onnx:FILE` as a backbone, and the session every other user shares."""
+"""Networks from files: `onnx:FILE` on onnxruntime, `vit:FILE` in torch."""
 
 import hashlib
 from pathlib import Path
@@ -8,17 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
+from safetensors import SafetensorError
+from safetensors.torch import load
 
 from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
+from autocl.encoders.vit import ViT
 from autocl.errors import FileError
 from autocl.typed_json import parse_json
 
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
-"""Of ImageNet: what most networks are trained with, and a file that says nothing gets."""
+"""Statistics of ImageNet, which most networks are trained with: taken where a file says nothing."""
 
 
 class SaidPreprocess(TypedDict, total=False):
-    """What a file may say of its input, in units of pixels from 0 to 255."""
+    """Preprocessing as a file states it, in units of pixels from 0 to 255."""
 
     size: int
     mean: tuple[float, float, float]
@@ -89,3 +92,40 @@ def _preprocess(session: Any, path: Path) -> Preprocess:
 
 def _line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+HALF = 127.5
+"""Mean and deviation of pixels for timm's ViTs of ImageNet-21K, and of those pre-trained here."""
+
+
+def read_vit(file: str | Path) -> ViT:
+    """The network in a file, frozen and in evaluation mode."""
+    path = Path(file).expanduser()
+    try:
+        weights = load(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise FileError(f"{path}: cannot be read as safetensors ({error}); vit:FILE names one") from error
+    return ViT.from_timm({k: v.float() for k, v in weights.items()}).eval().requires_grad_(False)
+
+
+def vit_backbone(file: str) -> Backbone:
+    """The class token's output; pixels from -1 to 1, as timm's ViTs of ImageNet-21K take them.
+
+    `timm:NAME` knows the preprocessing of every model; this needs neither timm nor torchvision, only the
+    `model.safetensors` that a hub keeps of a model.
+    """
+    vit = read_vit(file)
+    preprocess = Preprocess(size=vit.config.image_size, mean=(HALF,) * 3, std=(HALF,) * 3)
+
+    def run(images: list[Image.Image]) -> npt.NDArray[np.float32]:
+        with torch.inference_mode():
+            out: npt.NDArray[np.float32] = vit(torch.from_numpy(preprocess.normalised(images))).numpy()
+        return out
+
+    ref = BackboneRef(
+        name=f"vit:{file}",
+        fingerprint=fingerprint_of(vit.state_dict(), str(preprocess)),
+        n_features=vit.config.width,
+        preprocessing=str(preprocess),
+    )
+    return Backbone(ref=ref, image_size=preprocess.size, run=run)

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from autocl.ops.srwm import lanes
+from autocl.ops.srwm import simd
 
 DTYPES = [np.float32, np.float64]
 
@@ -12,28 +12,28 @@ DTYPES = [np.float32, np.float64]
 @numba.njit
 def exp_all(x, out, width):
     for i in range(0, len(x), width):
-        lanes.store(out, i, lanes.exp(lanes.load(x, i)))
+        simd.store(out, i, simd.exp(simd.load(x, i)))
 
 
 @numba.njit
 def rearranged(x, out, width):
-    """Into out, one after the other: total, largest, fold, the four of transpose, spread."""
-    a, b = lanes.load(x, 0), lanes.load(x, width)
-    c, d = lanes.load(x, 2 * width), lanes.load(x, 3 * width)
-    lanes.store(out, 0, lanes.total(a))
-    lanes.store(out, width, lanes.largest(a))
-    lanes.store(out, 2 * width, lanes.fold(a, b, c, d))
-    columns = lanes.transpose(a, b, c, d)
+    """Into out, one after the other: hsum, hmax, hsum4, the four of transpose, broadcast."""
+    a, b = simd.load(x, 0), simd.load(x, width)
+    c, d = simd.load(x, 2 * width), simd.load(x, 3 * width)
+    simd.store(out, 0, simd.hsum(a))
+    simd.store(out, width, simd.hmax(a))
+    simd.store(out, 2 * width, simd.hsum4(a, b, c, d))
+    columns = simd.transpose(a, b, c, d)
     for i in range(4):
-        lanes.store(out, (3 + i) * width, columns[i])
-    lanes.store(out, 7 * width, lanes.spread(x, 1))
+        simd.store(out, (3 + i) * width, columns[i])
+    simd.store(out, 7 * width, simd.broadcast(x, 1))
 
 
 @numba.njit
 def there_and_back(x, step, packed, out):
-    v = lanes.gather(x, 0, step)
-    lanes.store(packed, 0, v)
-    lanes.scatter(out, 0, step, v)
+    v = simd.gather(x, 0, step)
+    simd.store(packed, 0, v)
+    simd.scatter(out, 0, step, v)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -3,7 +3,7 @@
 # mypy: no-check-untyped-defs
 """Vector registers as numba values: a kernel written with them is vector code, whatever the optimiser thinks.
 
-A `Lanes` value fills 32 bytes: 8 floats or 4 doubles, seen as four *quarters* of 2 or 1 lanes. The SRWM
+A `Vector` value fills 32 bytes: 8 floats or 4 doubles, seen as four *quarters* of 2 or 1 lanes. The SRWM
 kernels keep four consecutive rows in the quarters and 2 or 1 independent items in the lanes of a quarter.
 Arrays are addressed by flat index, without bounds checks.
 
@@ -24,25 +24,25 @@ BYTES = 32
 QUARTERS = 4
 
 
-class Lanes(types.Type):
+class Vector(types.Type):
     """The numba type of one register full of `dtype`."""
 
     def __init__(self, dtype) -> None:
         self.dtype = dtype
         self.bytes = dtype.bitwidth // 8
         self.width = BYTES // self.bytes
-        super().__init__(name=f"Lanes({dtype})")
+        super().__init__(name=f"Vector({dtype})")
 
 
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager, kind: Lanes) -> None:
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, kind: Vector) -> None:
         element = manager.lookup(kind.dtype).get_value_type()
         super().__init__(manager, kind, ir.VectorType(element, kind.width))
 
 
 def _elementwise(context):
-    return lambda a, b: a if isinstance(a, Lanes) and a == b else None
+    return lambda a, b: a if isinstance(a, Vector) and a == b else None
 
 
 for _operator, _instruction in (
@@ -52,7 +52,7 @@ for _operator, _instruction in (
     (operator.truediv, "fdiv"),
 ):
     type_callable(_operator)(_elementwise)
-    lower_builtin(_operator, Lanes, Lanes)(
+    lower_builtin(_operator, Vector, Vector)(
         lambda context, builder, signature, args, name=_instruction: getattr(builder, name)(*args)
     )
 
@@ -73,7 +73,7 @@ def _larger(builder, a, b):
 @intrinsic
 def load(_, a, i):
     """The register at a[i], a[i+1], …"""
-    kind = Lanes(a.dtype)
+    kind = Vector(a.dtype)
 
     def lower(context, builder, signature, args):
         pointer = _pointer(context, builder, a, *args, context.get_value_type(kind))
@@ -83,9 +83,9 @@ def load(_, a, i):
 
 
 @intrinsic
-def spread(_, a, i):
+def broadcast(_, a, i):
     """One quarter, from a[i], a[i+1], …, in all four."""
-    kind = Lanes(a.dtype)
+    kind = Vector(a.dtype)
     lanes = kind.width // QUARTERS
 
     def lower(context, builder, signature, args):
@@ -126,7 +126,7 @@ def prefetch(_, a, i):
 @intrinsic
 def gather(_, a, i, step):
     """Quarter n = a[i + n], a[i + step + n], …: four neighbours of each item, the items `step` apart."""
-    kind = Lanes(a.dtype)
+    kind = Vector(a.dtype)
 
     def lower(context, builder, signature, args):
         array, index, stride = args
@@ -159,7 +159,7 @@ def scatter(_, a, i, step, v):
 @intrinsic
 def splat(_, x):
     """The number x in every lane."""
-    kind = Lanes(x)
+    kind = Vector(x)
 
     def lower(context, builder, signature, args):
         empty = ir.Constant(context.get_value_type(kind), ir.Undefined)
@@ -175,7 +175,7 @@ def _quarters(lanes, *order: int) -> list[int]:
 
 
 @intrinsic
-def total(_, v):
+def hsum(_, v):
     """The sum of the quarters, in all four."""
 
     def lower(context, builder, signature, args):
@@ -187,7 +187,7 @@ def total(_, v):
 
 
 @intrinsic
-def largest(_, v):
+def hmax(_, v):
     """The largest of the quarters, in all four."""
 
     def lower(context, builder, signature, args):
@@ -211,7 +211,7 @@ def _alternate(builder, lanes, a, b):
 
 
 @intrinsic
-def fold(_, a, b, c, d):
+def hsum4(_, a, b, c, d):
     """Quarter n = the sum of the quarters of the n-th argument."""
 
     def lower(context, builder, signature, args):
@@ -239,7 +239,7 @@ def transpose(_, a, b, c, d):
 
 
 @intrinsic
-def larger(_, a, b):
+def maximum(_, a, b):
     """The larger of each pair of lanes; a NaN in `a` survives."""
 
     def lower(context, builder, signature, args):
