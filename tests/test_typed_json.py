@@ -1,14 +1,16 @@
 """JSON of any content is a value of the stated form, or a FileError that names the place."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autocl.errors import FileError
+from autocl.errors import FileError, InputError
 from autocl.typed_json import MAX_DEPTH, parse_json, read_json, read_json_lines
 
 JSON = st.recursive(
@@ -26,6 +28,37 @@ class Entry(TypedDict):
 
 
 WHOLE = '{"name": "x", "counts": [1, 2], "pair": [1, 2], "kind": "a", "more": 1}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    name: str
+    size: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise InputError(f"size {self.size} is negative")
+
+
+def test_a_dataclass_is_made_of_what_it_knows():
+    text = '{"parts": [{"name": "x", "more": 1}, {"name": "y", "size": 2}]}'
+    assert parse_json(text, Mapping[str, list[Part]], where="file") == {
+        "parts": [Part(name="x"), Part(name="y", size=2)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"size": 1}', "file: it lacks name"),
+        ('{"name": 1}', "file: name must be text, found 1"),
+        ('{"name": "x", "size": -1}', "file: it: size -1 is negative"),
+        ("[]", "file: it must be an object"),
+    ],
+)
+def test_what_makes_no_dataclass_is_refused(text, message):
+    with pytest.raises(FileError, match=message):
+        parse_json(text, Part, where="file")
 
 
 def test_a_whole_value_comes_back_with_tuples():

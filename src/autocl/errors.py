@@ -1,4 +1,4 @@
-"""What can go wrong, said so that a person can act on it.
+"""Errors, said so that a person can act on them.
 
 Every error a user can cause derives from `AutoclError`. Its message names the offending value, where it
 came from, and the remedy. The command line prints it in one line and exits with status 2.

@@ -1,5 +1,10 @@
 """The ACL objective: at every task boundary, answer queries of all tasks seen so far.
 
+The loop is not that of `autocl.passage`, which takes any method through image sets without gradients and in
+evaluation mode. Here the state carries gradients, forks before a task for the 1-shot term (in an order that
+dropout's random numbers depend on), and features of a pool take the place of image sets. What the two loops
+would share is one line, `learn` of each task in turn. Streams and matrices are the same for both.
+
 Shape legend: B = streams, M = tasks, T = demos, Q = queries, F = features, U = images of the batch.
 """
 

@@ -1,4 +1,6 @@
-"""A stream taken boundary by boundary: the one loop behind evaluation, validation, tour and weight films.
+"""A stream taken boundary by boundary: the one loop of evaluation, Split-X validation, tour and weight films.
+
+Meta-training and its validation on drawn streams have their own, with gradients: `autocl.objective`.
 
 Shape legend: B = streams (runs) side by side, M = tasks, Q = queries of a task, P = moments of a passage.
 """
@@ -95,13 +97,13 @@ def accuracy(method: Method, task: Task) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passed:
+class StreamResult:
     """Accuracies and cost of a method over B streams."""
 
     matrix: TransferMatrix
     """Accuracies in [0, 1], [B, M, M]; NaN above the diagonal unless asked for."""
     cost: Cost
-    """Of one run."""
+    """Cost of one run."""
     seconds: float
     """Wall time of all runs together, learning and asking."""
 
@@ -113,7 +115,7 @@ def run_streams(
     seeds: Sequence[int] | None = None,
     queries: int | None = None,
     forward: bool = False,
-) -> Passed:
+) -> StreamResult:
     """Take a method through streams and write down the transfer matrix of each.
 
     As many go side by side as the method allows; results do not depend on how many that are.
@@ -137,4 +139,4 @@ def run_streams(
         moments = passage(method, stream.part(lo, hi), seeds=seeds[lo:hi], queries=queries, forward=forward)
         matrices.append(torch.stack([m.accuracy for m in moments], dim=1))
     seconds = time.perf_counter() - started
-    return Passed(matrix=TransferMatrix(torch.cat(matrices)), cost=method.cost(), seconds=seconds)
+    return StreamResult(matrix=TransferMatrix(torch.cat(matrices)), cost=method.cost(), seconds=seconds)

@@ -105,7 +105,7 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """In mode L or RGB."""
+    """The picture in mode L or RGB."""
     if image.mode.startswith("I") or image.mode == "F":
         return Image.fromarray(_from_deep(np.asarray(image), sixteen=";16" in image.mode))
     if image.has_transparency_data:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Where Linux says what share of its processors a container may use: quota and period, or "max"."""
+"""File in which Linux states a container's share of the processors: quota and period, or "max"."""
 
 
 def configure_threads() -> None:

@@ -2,18 +2,20 @@
 
 Files may be damaged, of another version, or made by someone who means harm. So nothing is taken on trust: the
 length of the text, how deep it nests, that numbers are finite, and that every value has the type its reader
-counts on. The form is an ordinary annotation: a `TypedDict`, `dict[str, float]`, `list[int] | None`, …
-Dataclasses are made of the result elsewhere.
+counts on. The form is an ordinary annotation: a dataclass, a `TypedDict`, `dict[str, float]`,
+`list[int] | None`, …
 """
 
 import json
 import math
 import types
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from autocl.errors import FileError
+from autocl.errors import FileError, InputError
 
 T = TypeVar("T")
 
@@ -75,8 +77,8 @@ def parse_json(text: str, form: type[T], *, where: str) -> T:
     Args:
         text: JSON.
         form: what it must be, as an annotation: None, bool, int, float (integers count), str, Any, Literal,
-            `X | Y`, list, dict with text as keys, tuple (from a list of that length), or a TypedDict, which
-            may hold further keys.
+            `X | Y`, list, dict with text as keys, tuple (from a list of that length), or a dataclass or
+            TypedDict; there may be further keys, which a dataclass leaves out.
         where: file, or part of one, for messages.
 
     Raises:
@@ -122,17 +124,11 @@ def _check_depth(value: Any, left: int) -> None:
 
 
 def _checked(value: Any, form: Any, where: str, place: str) -> Any:
-    """The value, with lists made tuples where the form has them."""
+    """The value, with lists made tuples and objects made dataclasses where the form has them."""
     if form is Any:
         return value
-    if is_typeddict(form):
-        wanted = get_type_hints(form)
-        _demand(isinstance(value, dict), "an object", value, where, place)
-        if missing := form.__required_keys__ - value.keys():
-            raise FileError(
-                f"{where}: {place or 'it'} lacks {', '.join(sorted(missing))}: written by another version?"
-            )
-        return {k: _checked(v, wanted.get(k, Any), where, _dot(place, k)) for k, v in value.items()}
+    if is_typeddict(form) or is_dataclass(form):
+        return _checked_fields(value, form, where, place)
     kind, parts = get_origin(form) or form, get_args(form)
     if kind in (Union, types.UnionType):
         return _checked_union(value, parts, where, place)
@@ -141,7 +137,7 @@ def _checked(value: Any, form: Any, where: str, place: str) -> Any:
             any(value == p and type(value) is type(p) for p in parts), f"one of {parts}", value, where, place
         )
         return value
-    if kind is dict:
+    if kind in (dict, Mapping):
         _demand(isinstance(value, dict), "an object", value, where, place)
         return {k: _checked(v, parts[1], where, _dot(place, k)) for k, v in value.items()}
     if kind is list:
@@ -157,6 +153,28 @@ def _checked(value: Any, form: Any, where: str, place: str) -> Any:
         )
     _demand(_is_scalar(value, kind), _WORDS[kind], value, where, place)
     return value
+
+
+def _checked_fields(value: Any, form: Any, where: str, place: str) -> Any:
+    """A dictionary of a TypedDict's form, or a dataclass."""
+    wanted = get_type_hints(form)
+    _demand(isinstance(value, dict), "an object", value, where, place)
+    if is_dataclass(form):
+        optional = {f.name for f in fields(form) if (f.default, f.default_factory) != (MISSING, MISSING)}
+        required = {f.name for f in fields(form)} - optional
+    else:
+        required = form.__required_keys__
+    if missing := required - value.keys():
+        raise FileError(
+            f"{where}: {place or 'it'} lacks {', '.join(sorted(missing))}: written by another version?"
+        )
+    if not is_dataclass(form):
+        return {k: _checked(v, wanted.get(k, Any), where, _dot(place, k)) for k, v in value.items()}
+    known = {k: _checked(v, wanted[k], where, _dot(place, k)) for k, v in value.items() if k in wanted}
+    try:
+        return form(**known)  # type: ignore[operator]  # a class, not an object of one
+    except InputError as error:
+        raise FileError(f"{where}: {place or 'it'}: {error}") from error
 
 
 def _checked_union(value: Any, parts: tuple[Any, ...], where: str, place: str) -> Any:

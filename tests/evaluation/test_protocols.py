@@ -13,7 +13,7 @@ from autocl.evaluation.bench import run
 from autocl.evaluation.entry import Entry, architecture_of, learner_entry, open_learner
 from autocl.evaluation.protocol import Options, SetRef
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.published import Provenance, ProvenanceLine
+from autocl.evaluation.published import Provenance
 from autocl.evaluation.results import Result
 from autocl.evaluation.table import lines
 from autocl.recipes import get_recipe
@@ -235,8 +235,7 @@ def test_what_the_papers_recipes_write_into_a_file_is_what_its_rows_say(
     trained = Provenance.read(provenance(made), architecture=architecture_of(made.learner))
     found = PROTOCOLS[table].row(trained, cell)
     assert (found.name if found else None) == row
-    line = parse_json(json.dumps(trained.to_dict()), ProvenanceLine, where="line")
-    assert Provenance.from_line(line) == trained
+    assert parse_json(json.dumps(trained.to_dict()), Provenance, where="line") == trained
 
 
 def test_at_most_one_row_of_a_cell_says_the_same() -> None:

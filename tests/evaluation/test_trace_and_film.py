@@ -102,8 +102,8 @@ def test_emergence_has_six_curves_and_knows_what_was_learned_first(tmp_path: Pat
     assert found.acl is False
     assert found.learned_at() == {"omniglot": 20.0, "mini": 51.0}
     curve = next(c for c in found.curves if c.label == "omniglot, position 1")
-    assert curve.steps.tolist() == list(range(0, 100, 2))
-    assert np.allclose(curve.losses, np.where(curve.steps < 20, 1.6, 0.2))
+    assert list(curve.steps) == list(range(0, 100, 2))
+    assert np.allclose(curve.losses, np.where(np.array(curve.steps) < 20, 1.6, 0.2))
     assert json.loads(json.dumps(found.to_dict()))["learned_at"]["omniglot"] == 20.0
     thin = read_emergence(tmp_path, points=5)
     assert [len(c.steps) for c in thin.curves] == [5] * 6

@@ -41,7 +41,7 @@ class Schedule(NamedTuple):
 
 
 FULL = Schedule(4, 128)
-"""Of all baselines on the full diet (Hsu et al. 2018)."""
+"""Schedule of all baselines on the full diet (Hsu et al. 2018)."""
 DEMOS: dict[str, dict[Scenario, Schedule]] = {
     "sgd": {"domain": Schedule(4, 8), "class": Schedule(100, 8)},
     "adam": {"domain": Schedule(4, 128), "class": Schedule(4, 128)},

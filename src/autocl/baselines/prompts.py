@@ -34,11 +34,11 @@ def distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Prompts(nn.Module):
-    """What is learned besides the classifier; the network is given to each call and never kept."""
+    """Prompts and keys, learned besides the classifier; each call is given the network and never keeps it."""
 
     @abstractmethod
     def features(self, vit: ViT, images: Tensor, query: Tensor, task: int | None) -> tuple[Tensor, Tensor]:
-        """What the classifier reads, [n, D], and how far each image is from the keys it uses, [n].
+        """Input of the classifier, [n, D], and distance of each image from the keys it uses, [n].
 
         Args:
             vit: frozen.
@@ -67,7 +67,7 @@ class L2PPrompts(Prompts):
         self.key = _drawn(pool, width)
 
     def features(self, vit: ViT, images: Tensor, query: Tensor, task: int | None) -> tuple[Tensor, Tensor]:
-        """See `Prompts`; tasks play no part in the choice."""
+        """Features by the nearest prompts of the pool; tasks play no part in the choice."""
         gamma, chosen = distance(query, self.key).topk(self.top, largest=False)
         prompts = self.prompt[chosen].flatten(1, 2)
         out = vit.run(torch.cat([prompts, vit.tokens(images)], dim=1))
@@ -108,7 +108,7 @@ class DualPrompts(Prompts):
         self.learned = 0
 
     def features(self, vit: ViT, images: Tensor, query: Tensor, task: int | None) -> tuple[Tensor, Tensor]:
-        """See `Prompts`."""
+        """Features by the G-prompt and the E-prompt of a task."""
         n = len(images)
         if task is None:
             gamma = distance(query, self.key[: max(1, self.learned)])
@@ -161,11 +161,11 @@ class PromptMethod(Method):
         """Fresh ones."""
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen; the network by its fingerprint."""
+        """Settings; the network by its fingerprint."""
         return {**super().settings(), "vit": fingerprint_of(self._vit.state_dict(), str(self._vit.config))}
 
     def deviation_note(self) -> str:
-        """Which network it is inside of."""
+        """Name of the network that the prompts are inside of."""
         c = self._vit.config
         return (
             f"inside a ViT of {c.depth} layers, width {c.width}, {c.image_size} pixels, {self.epochs} epochs"

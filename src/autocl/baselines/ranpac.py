@@ -52,7 +52,7 @@ class RanPAC(Method):
         self._features = given if isinstance(given, Embedding) else Embedding.of(given)
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen; the encoder by its fingerprint."""
+        """Settings; the encoder by its fingerprint."""
         return {**super().settings(), "embedding": self._features.fingerprint()}
 
     def deviation_note(self) -> str:

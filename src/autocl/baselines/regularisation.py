@@ -195,7 +195,7 @@ class LwF(FineTuning):
     temperature: Positive = 2.0
 
     def deviation_note(self) -> str:
-        """Of the full diet; nobody published the other."""
+        """Deviation on the full diet; nobody published the other."""
         if self.diet != "full":
             return ""
         return (

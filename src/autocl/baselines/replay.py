@@ -26,7 +26,7 @@ class Replay(FineTuning):
 
 @register
 class Joint(Replay):
-    """At each boundary a new network is trained on all tasks so far, mixed. Not continual learning."""
+    """A new network at each boundary, trained on all tasks so far, mixed. Not continual learning."""
 
     name = "joint"
 

@@ -53,7 +53,7 @@ def features(
 
 
 def _pictures(source: str, size: int) -> Iterator[PictureList]:
-    """What a word of the command line names: a folder where there is one, else an image set."""
+    """Pictures that a word of the command line names: a folder where there is one, else an image set."""
     if Path(source).expanduser().is_dir():
         yield list_folder(source)
         return

@@ -62,7 +62,7 @@ def predict(
 
 
 def answer(clf: ContinualClassifier, files: Sequence[Path], unknown: float | None) -> list[Answer]:
-    """What a classifier says of files that are images."""
+    """Answers of a classifier to files that are images."""
     if not files:
         return []
     shares = clf.predict_proba(list(files))

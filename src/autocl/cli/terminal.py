@@ -1,4 +1,4 @@
-"""What commands read and print: arguments by tyro; plain lines and tables with names as they are typed."""
+"""Input and output of commands: arguments by tyro; plain lines and tables with names as they are typed."""
 
 import inspect
 import textwrap

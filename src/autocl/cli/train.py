@@ -131,7 +131,7 @@ def read_order(recipe: Recipe, args: Sequence[str]) -> Order:
 
 
 def default_folder(recipe: Recipe, named: Recipe) -> Path:
-    """Where a run goes: after its recipe and seed, and a hash of all else that was changed.
+    """Folder of a run: named after its recipe and seed, and a hash of all else that was changed.
 
     The same order has the same folder, in every process of a run.
 

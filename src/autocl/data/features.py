@@ -145,7 +145,7 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """For people, and for the cache folder."""
+        """Name for people, and for the cache folder."""
 
     @property
     def fingerprint(self) -> str:

@@ -27,7 +27,7 @@ class Task:
 
     name: str = ""
     source: int = -1
-    """Which image set (position in the sampler's list) this task was drawn from; -1: several."""
+    """Image set (position in the sampler's list) that this task was drawn from; -1: several."""
     demos: Tensor
     """[B, T], in the order they are shown."""
     demo_labels: Tensor

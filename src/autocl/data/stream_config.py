@@ -45,7 +45,7 @@ class StreamConfig:
     scenario: Scenario = "domain"
     """domain: all tasks share N outputs; class: every class of the stream has its own output."""
     order: Order = "single"
-    """Which set each task comes from. single: there is one set. alternate: two sets, A→B at even steps and
+    """The set that each task comes from. single: there is one set. alternate: two sets, A→B at even steps and
     B→A at odd ones (the paper's two-task training). rotate: the sets in turn, shifted by one each step (the
     paper's three-task training: OMF, FOM, MFO). mixture: each task from a random set. Orders shorter than the
     stream repeat. All streams of a step have the same order."""

@@ -19,7 +19,7 @@ from autocl.config import Count, check
 from autocl.errors import FileError, InputError
 
 Prefix = tuple[Tensor, Tensor]
-"""What stands before a layer's inputs to keys and to values, each [n, L, D]."""
+"""Tokens before a layer's inputs to keys and to values, each [n, L, D]."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from autocl.errors import InputError
 MAX_LABEL = 10_000
 """Characters of a label; longer ones are something else by mistake, and do not fit into files."""
 MAX_BITS = 14_000
-"""Of an integer: Python does not read longer ones from text."""
+"""Most digits of an integer: Python does not read longer ones from text."""
 EXACT_FLOATS = 2**53
 """Up to here every integer is a float64 of its own."""
 

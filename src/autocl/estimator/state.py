@@ -51,7 +51,7 @@ class ClassifierState:
         return replace(self, members=tuple(state.to(device) for state in self.members), last_demo=last)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy, as scikit-learn's parallel tools need them; files are never pickles."""
+        """Support pickle and copy, which scikit-learn's parallel tools need; files are never pickles."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return _unpickled, ({**values, "members": [dict(state.tensors) for state in self.members]},)
 

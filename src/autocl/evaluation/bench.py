@@ -150,7 +150,7 @@ def _refused(known: Result, setting: Setting, reason: str) -> Result:
 
 
 def _notes(entry: Entry, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
-    """What a reader must know about the copies of the data and about the entry, each thing once."""
+    """Remarks on the copies of the data and on the entry, each once."""
     about: dict[str, list[str]] = {}
     for key, images in sets.items():
         if images.notes:
@@ -172,7 +172,7 @@ def _names(stream: Stream, *, drawn: bool) -> tuple[str, ...]:
 
 
 def _incomparable(stream: Stream, options: Options) -> str:
-    """Why the numbers are not those of the paper's protocol."""
+    """Reason why the numbers are not those of the paper's protocol."""
     if options.quick:
         return "it is a quick look"
     if options.queries is not None:

@@ -5,20 +5,19 @@ the other. The published curves are half the true losses (SPEC §5); these are w
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
-from autocl.errors import FileError
+from autocl.errors import FileError, InputError
 from autocl.typed_json import read_json, read_json_lines
 
 TERM = re.compile(r"term/(?P<set>[^/]*)/(?P<position>\d{1,4})/(?P<kind>own|back)")
 """Name of a loss term in a log."""
 POINTS = 100
-"""Of a curve: each the mean over an equal stretch of the run."""
+"""Points of a curve: each the mean over an equal stretch of the run."""
 LEARNED = 0.75
 """A set counts as meta-learned once its own loss has fallen below this share of its first value."""
 MAX_LOSS = 1e30
@@ -26,42 +25,24 @@ MAX_LOSS = 1e30
 
 
 class StepLine(TypedDict):
-    """What is read of a line of a training log; loss terms are found by their names."""
+    """The part of a training log's line that is read; loss terms are found by their names."""
 
     step: int
 
 
 class ObjectiveLine(TypedDict):
-    """What is read of a recipe's objective."""
+    """The part of a recipe's objective that is read."""
 
     acl: bool
 
 
 class RecipeLine(TypedDict):
-    """What is read of a run's recipe."""
+    """The part of a run's recipe that is read."""
 
     objective: ObjectiveLine
 
 
-class CurveLine(TypedDict):
-    """A curve as emergence.jsonl has it."""
-
-    set: str
-    position: int
-    backward: bool
-    steps: list[float]
-    losses: list[float]
-
-
-class EmergenceLine(TypedDict):
-    """The curves of a run as emergence.jsonl has them."""
-
-    name: str
-    acl: bool | None
-    curves: list[CurveLine]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Curve:
     """One loss term over meta-training."""
 
@@ -70,18 +51,22 @@ class Curve:
     """In the stream, from 1."""
     backward: bool
     """Asked after later tasks."""
-    steps: npt.NDArray[np.float64]
-    losses: npt.NDArray[np.float64]
+    steps: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.steps) == len(self.losses):
+            raise InputError(f"the curve of {self.set} lacks steps or losses")
 
     @property
     def label(self) -> str:
-        """For legends."""
+        """Name in legends."""
         return f"{self.set}, position {self.position}" + (", after later tasks" if self.backward else "")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Emergence:
-    """The curves of one run."""
+    """The curves of one run, as a line of emergence.jsonl has them."""
 
     name: str
     acl: bool | None
@@ -89,50 +74,22 @@ class Emergence:
     curves: tuple[Curve, ...]
 
     def learned_at(self) -> dict[str, float | None]:
-        """For each set, the step at which the loss at its first position has clearly fallen; None: never."""
+        """Step at which the loss of each set at its first position has clearly fallen; None: never."""
         found: dict[str, float | None] = {}
         for curve in self.curves:
             if curve.backward or curve.set in found:
                 continue
-            below = np.flatnonzero(curve.losses < LEARNED * curve.losses[0])
-            found[curve.set] = float(curve.steps[below[0]]) if len(below) else None
+            below = (
+                s
+                for s, loss in zip(curve.steps, curve.losses, strict=True)
+                if loss < LEARNED * curve.losses[0]
+            )
+            found[curve.set] = next(below, None)
         return found
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "acl": self.acl,
-            "learned_at": self.learned_at(),
-            "curves": [
-                {
-                    "set": c.set,
-                    "position": c.position,
-                    "backward": c.backward,
-                    "steps": c.steps.tolist(),
-                    "losses": c.losses.tolist(),
-                }
-                for c in self.curves
-            ],
-        }
-
-    @staticmethod
-    def from_line(line: EmergenceLine) -> "Emergence":
-        """What `to_dict` gave, read back."""
-        for c in line["curves"]:
-            if not 0 < len(c["steps"]) == len(c["losses"]):
-                raise FileError(f"the curve of {c['set']} in {line['name']} lacks steps or losses")
-        curves = tuple(
-            Curve(
-                set=c["set"],
-                position=c["position"],
-                backward=c["backward"],
-                steps=np.array(c["steps"], np.float64),
-                losses=np.array(c["losses"], np.float64),
-            )
-            for c in line["curves"]
-        )
-        return Emergence(name=line["name"], acl=line["acl"], curves=curves)
+        """Plain data for a line of emergence.jsonl."""
+        return {**asdict(self), "learned_at": self.learned_at()}
 
 
 def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
@@ -169,12 +126,11 @@ def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
     return Emergence(name=log.parent.resolve().name, acl=_acl(log.parent), curves=curves)
 
 
-def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, npt.NDArray[np.float64]]:
+def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, tuple[float, ...]]:
     """Means over at most `points` equal stretches."""
-    values = np.asarray(sorted(pairs), dtype=np.float64)
-    parts = np.array_split(values, min(points, len(values)))
+    parts = np.array_split(np.asarray(sorted(pairs), dtype=np.float64), min(points, len(pairs)))
     means = np.stack([part.mean(axis=0) for part in parts])
-    return {"steps": means[:, 0], "losses": means[:, 1]}
+    return {"steps": tuple(means[:, 0].tolist()), "losses": tuple(means[:, 1].tolist())}
 
 
 def _acl(folder: Path) -> bool | None:

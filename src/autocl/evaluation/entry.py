@@ -38,7 +38,7 @@ class Entry:
     load: Loader
     """Image sets in the form it takes; the same object for the same set, so that features are shared."""
     outputs: int | None = None
-    """How many it has; None: as many as a stream needs."""
+    """Number of outputs; None: as many as a stream needs."""
     trained: Provenance = field(default_factory=Provenance)
 
     @property
@@ -55,7 +55,7 @@ class Entry:
 
 
 def unsupported(outputs: int | None, setting: Setting) -> str:
-    """Why something with so many outputs cannot be taken through a setting's streams; empty when it can."""
+    """Reason why so many outputs are too few for a setting's streams; empty when they suffice."""
     if outputs is not None and setting.n_outputs > outputs:
         return f"needs {setting.n_outputs} outputs, the learner has {outputs}"
     return ""

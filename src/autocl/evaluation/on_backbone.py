@@ -128,7 +128,7 @@ def _images(ref: SetRef) -> ImageSet:
 
 
 def _unfit(entry: Entry, embedding: BackboneEmbedding) -> str:
-    """Why a learner cannot stand behind a backbone; empty when it can."""
+    """Reason why a learner cannot stand behind a backbone; empty when it can."""
     learner, backbone = entry.learner, embedding.backbone
     if not learner.takes_vectors:
         return f"{entry.name} reads images, not features: behind a backbone name a learner of vectors"

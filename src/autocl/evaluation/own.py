@@ -33,12 +33,12 @@ RIVALS = {
     "LDA": ("shrunk-lda", {}),
     "1-NN": ("knn", {"neighbours": 1}),
 }
-"""What one would try first, on the same features: name, method, options."""
+"""Simple methods to try first, on the same features: name, method, options."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """What one method knows of each class: shares of right answers [R, classes], in the stream's order."""
+    """Accuracies of one method by class: shares of right answers [R, classes], in the stream's order."""
 
     new: Tensor
     """Right after its task, among the classes known then."""
@@ -53,7 +53,7 @@ class Known:
 
     @property
     def average(self) -> Summary:
-        """Over classes, at the end, in percent."""
+        """Mean over classes, at the end, in percent."""
         return summarise((100 * self.now.mean(1)).tolist())
 
     @property
@@ -69,7 +69,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnResult:
-    """How well a learner learns one's own tasks one after another, with rivals beside it."""
+    """Accuracies of a learner on one's own tasks, one after another, with rivals beside it."""
 
     tasks: tuple[str, ...]
     classes: tuple[str, ...]
@@ -92,7 +92,7 @@ class OwnResult:
         return self.ours.matrix
 
     def metrics(self) -> dict[str, Summary]:
-        """Of the learner, in percent over runs."""
+        """Continual-learning metrics of the learner, in percent over runs."""
         return metrics(self.matrix)
 
 

@@ -46,10 +46,10 @@ def train_and_test(*names: str) -> tuple[SetRef, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a user may change about every protocol."""
+    """Options of every protocol."""
 
     runs: int | None = None
-    """How many; default: the paper's number."""
+    """Number of runs; default: the paper's."""
     queries: int | None = None
     """Ask at most so many of each task; default: the whole test set."""
     demos: Demos = "random"
@@ -110,7 +110,7 @@ class Protocol:
     references: str = ""
     """Numbers of others that no entry can be compared with cell by cell, in words."""
     statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of a table behind a frozen network: methods measured when none is named, with their options."""
+    """Methods measured when none is named, with their options, in a table behind a frozen network."""
     revision: int = 1
     """Raised when a protocol changes what it computes, so that old results are not reused."""
 

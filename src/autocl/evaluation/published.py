@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypedDict
+from typing import Any
 
 ARCHITECTURE = "conv4 + srwm"
 """The paper's learner: Conv-4 and SRWM layers, read out by a linear layer."""
@@ -13,33 +13,18 @@ TITLES = {"omniglot": "Omniglot", "mini_imagenet": "mini-ImageNet", "fc100": "FC
           "fashion_mnist": "FMNIST", "cifar10": "CIFAR-10"}  # fmt: skip
 
 
-class ProvenanceLine(TypedDict, total=False):
-    """A provenance as a line of a results file has it: without what is not said."""
-
-    recipe: str
-    architecture: str
-    sets: tuple[str, ...]
-    scenario: str
-    tasks: int
-    ways: int
-    shots: int
-    acl: bool
-    validated_on: str
-    train_on: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How a learner was meta-trained, as its file says; empty or 0: not said, or not one value."""
+    """Meta-training of a learner, as its file states it; empty or 0: not said, or not one value."""
 
     recipe: str = ""
-    """Of a learner; the name of a method that is not one."""
+    """Name of a learner's recipe, or of a method that is no learner."""
     architecture: str = ""
     sets: tuple[str, ...] = ()
     """Image sets of meta-training."""
     scenario: str = ""
     tasks: int = 0
-    """Of a stream in meta-training; likewise ways (classes of a task) and shots (demos of a class)."""
+    """Tasks of a stream in meta-training; likewise ways (classes of a task) and shots (demos of a class)."""
     ways: int = 0
     shots: int = 0
     acl: bool = True
@@ -49,11 +34,11 @@ class Provenance:
     backbone: str = ""
     """The frozen network whose features it was meta-trained on; empty: it reads images, or any vectors."""
     train_on: str = "demos"
-    """What it is given of each task at meta-test: the demos, or all training images ("full")."""
+    """Images of each task that it is given at meta-test: the demos, or all training images ("full")."""
 
     @staticmethod
     def read(meta: Mapping[str, str], *, architecture: str) -> "Provenance":
-        """From the metadata of a learner's file."""
+        """Read the metadata of a learner's file."""
         return Provenance(
             recipe=meta.get("recipe", ""),
             architecture=architecture,
@@ -71,12 +56,6 @@ class Provenance:
         """Plain data, without what is not said."""
         default = Provenance()
         return {k: v for k, v in asdict(self).items() if v != getattr(default, k)}
-
-    @staticmethod
-    def from_line(line: ProvenanceLine) -> "Provenance":
-        """What `to_dict` gave, read back; what a newer version says besides is left out."""
-        known: dict[str, Any] = {k: v for k, v in line.items() if k in ProvenanceLine.__annotations__}
-        return Provenance(**known)
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,7 @@ class Row:
     shows_forgetting: bool = False
     """A row without backward terms: more is not better there."""
     absent: str = ""
-    """Why nothing of ours stands beside it, where nothing does."""
+    """Reason why nothing of ours stands beside it, where nothing does."""
 
     def __post_init__(self) -> None:
         assert set(self.says) <= {f.name for f in fields(Provenance)}, self.says
@@ -132,7 +111,7 @@ def of_method(name: str, recipe: str, cells: Mapping[str, Published], *, train_o
 
 
 def not_made(*recipes: str) -> str:
-    """Why a row has nothing beside it whose learner does not ship, and the commands that make one."""
+    """Reason why a row has nothing beside it: no such learner ships; and the commands that make one."""
     commands = " and ".join(f"`autocl train {recipe}`" for recipe in recipes)
     return f"no learner made so ships; {commands} makes one"
 

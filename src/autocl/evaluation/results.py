@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar
 from filelock import FileLock
 
 from autocl.errors import FileError, InputError
-from autocl.evaluation.published import Provenance, ProvenanceLine
+from autocl.evaluation.published import Provenance
 from autocl.evaluation.statistics import Summary
 from autocl.files import write_text
 from autocl.matrix import TransferMatrix
@@ -65,7 +65,7 @@ class ResultLine(TypedDict):
     entry: str
     setting: str
     identity: dict[str, Any]
-    trained: ProvenanceLine
+    trained: Provenance
     outputs: int | None
     tasks: tuple[str, ...]
     cells: dict[str, tuple[float, ...]]
@@ -77,7 +77,7 @@ class ResultLine(TypedDict):
 
 
 class CostLine(TypedDict, total=False):
-    """Of one run; a result says all of it or nothing."""
+    """Cost of one run; a result says all of it or nothing."""
 
     examples: int
     gradient_steps: int
@@ -85,7 +85,7 @@ class CostLine(TypedDict, total=False):
 
 
 class SecondsLine(TypedDict):
-    """How long one run of a result took."""
+    """Time of one run of a result."""
 
     table: str
     entry: str
@@ -95,7 +95,7 @@ class SecondsLine(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """What one entry reached in one setting, or why it cannot be measured there."""
+    """Accuracies of one entry in one setting, or the reason why it cannot be measured there."""
 
     table: str
     entry: str
@@ -104,7 +104,7 @@ class Result:
     """Everything else that decides the numbers: a stored result is reused only when all of it agrees."""
     trained: Provenance = field(default_factory=Provenance)
     outputs: int | None = None
-    """Of the entry; None: as many as needed."""
+    """Outputs of the entry; None: as many as needed."""
     tasks: tuple[str, ...] = ()
     """Names, in the order of the stream."""
     matrix: TransferMatrix | None = None
@@ -114,15 +114,15 @@ class Result:
     cells: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Cell of the table -> percent, one for each run; empty when it cannot be measured."""
     notes: tuple[str, ...] = ()
-    """What a reader must know, e.g. that a copy of a set is only a part."""
+    """Remarks for readers, e.g. that a copy of a set is only a part."""
     incomparable: str = ""
-    """Why the numbers should not be held against the paper's; empty when they may."""
+    """Reason not to hold the numbers against the paper's; empty when one may."""
     cost: Mapping[str, int] = field(default_factory=dict)
-    """Of one run: examples, gradient_steps, state_bytes."""
+    """Cost of one run: examples, gradient_steps, state_bytes."""
     seconds: float | None = None
-    """Of one run, on some machine; not part of the line."""
+    """Time of one run, on some machine; not part of the line."""
     unsupported: str = ""
-    """Why the entry cannot be measured here (the paper's N.A.); such results are not stored."""
+    """Reason why the entry cannot be measured here (the paper's N.A.); such results are not stored."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -153,7 +153,7 @@ class Result:
 
     @staticmethod
     def from_line(line: ResultLine, table: str) -> "Result":
-        """What `to_dict` gave, read back."""
+        """Read back what `to_dict` gave."""
         matrix, tasks = line["matrix"], line["tasks"]
         if matrix is not None and [len(row) for row in matrix] != [len(tasks)] * len(tasks):
             raise InputError(f"its matrix is not [{len(tasks)}, {len(tasks)}], one row for each task")
@@ -169,7 +169,7 @@ class Result:
             entry=line["entry"],
             setting=line["setting"],
             identity=line["identity"],
-            trained=Provenance.from_line(line["trained"]),
+            trained=line["trained"],
             outputs=line["outputs"],
             tasks=tasks,
             matrix=None if matrix is None else TransferMatrix.from_lists(matrix),
@@ -224,7 +224,7 @@ def save_result(folder: Path, result: Result) -> None:
 
 
 def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """What differs between a stored result and the one asked for; empty when it can be reused."""
+    """Differences between a stored result and the one asked for; empty when it can be reused."""
     return ", ".join(sorted(k for k in stored.keys() | wanted.keys() if stored.get(k) != wanted.get(k)))
 
 

@@ -25,7 +25,7 @@ Status = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Of one number over runs."""
+    """Mean, deviation and interval of one number over runs."""
 
     mean: float
     std: float
@@ -36,7 +36,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Over runs.
+    """Summarise one number over runs.
 
     Example:
         >>> s = summarise([1.0, 2.0, 3.0])

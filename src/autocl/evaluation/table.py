@@ -180,7 +180,7 @@ def marked(made: Sequence[Line]) -> list[tuple[str, ...]]:
 
 
 def numbered(made: Sequence[Line]) -> list[str]:
-    """Why cells are N.A. or not comparable, each reason once."""
+    """Reasons why cells are N.A. or not comparable, each once."""
     status = {line.reason: line.status for line in made}
     link = {"not comparable": " because "}
     reasons = enumerate(_reasons(made), start=1)
@@ -245,7 +245,7 @@ class Covered:
     cell: str
     row: Row
     line: Line | None
-    """Of a learner or method made as the row says; None: nothing such was measured."""
+    """Line of a learner or method made as the row says; None: nothing such was measured."""
 
     @property
     def published(self) -> Published:

@@ -38,7 +38,7 @@ class Trace:
     tasks: tuple[str, ...]
 
     def stability_gap(self) -> Tensor:
-        """How far learned tasks fall between boundaries, [R]."""
+        """Fall of learned tasks between boundaries, [R]."""
         return stability_gap(self.accuracy, self.learned)
 
     def learning_acceleration(self) -> Tensor:

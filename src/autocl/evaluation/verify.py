@@ -19,7 +19,7 @@ hundreds of answers in a cell."""
 
 
 class Check(TypedDict):
-    """What a learner's record says it reached in the quick look of one table."""
+    """Accuracies that a learner's record states for the quick look of one table."""
 
     of: NotRequired[str]
     """Fingerprint of the weights that were measured."""

@@ -68,7 +68,7 @@ def inline_svg(figure: Figure) -> Markup:
 
 
 def heat(matrix: TransferMatrix, tasks: Sequence[str]) -> dict[str, Any]:
-    """What the macro `heat` of base.html draws: the mean over runs, as rows of cells.
+    """Values that the macro `heat` of base.html draws: the mean over runs, as rows of cells.
 
     Example:
         >>> import torch

@@ -62,7 +62,7 @@ def draw(plot: Callable[..., Axes], *data: object, size: tuple[float, float], **
 
 
 def place(folder: Path, name: str) -> Path:
-    """Where the pictures of an entry lie in a folder of results."""
+    """Place of an entry's pictures in a folder of results."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip("-.")
     return folder / REPORT / (safe[:100] or "entry")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from autocl import zoo
 from autocl.errors import InputError
-from autocl.evaluation.emergence import Emergence, EmergenceLine
+from autocl.evaluation.emergence import Emergence
 from autocl.evaluation.protocol import Protocol
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import Result, read_lines, read_results
@@ -38,7 +38,7 @@ def write_report(folder: str | Path) -> Path:
         for name, protocol in PROTOCOLS.items()
         if (results := read_results(folder, name))
     ]
-    runs = [_emergence(line) for line in read_lines(folder / "emergence.jsonl", EmergenceLine)]
+    runs = [_emergence(found) for found in read_lines(folder / "emergence.jsonl", Emergence)]
     learners = [_learner(about, folder) for about in read_lines(folder / LINES, WeightsLine)]
     if not (made or runs or learners):
         raise InputError(
@@ -123,8 +123,7 @@ def _metrics(result: Result) -> str:
     return "; ".join(f"{name} {mean:.1f} ± {std:.1f}" for name, (mean, std) in result.metrics.items())
 
 
-def _emergence(line: EmergenceLine) -> dict[str, Any]:
-    found = Emergence.from_line(line)
+def _emergence(found: Emergence) -> dict[str, Any]:
     kind = {True: "with", False: "without", None: "unknown whether with"}[found.acl]
     learned = "; ".join(
         f"{name} meta-learned " + ("not yet" if at is None else f"at step {at:,.0f}")

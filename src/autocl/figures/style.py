@@ -1,4 +1,4 @@
-"""What all figures share: colours that colour-blind readers can tell apart, and where to draw."""
+"""Style of all figures: colours that colour-blind readers can tell apart, axes to draw on."""
 
 from collections.abc import Sequence
 

@@ -99,7 +99,7 @@ def plot_weight_strip(
 
 
 def plot_weight_change(film: WeightFilm, *, layer: int = 0, ax: Axes | None = None) -> Axes:
-    """How far each block moves at each demo, mean over the heads of a layer."""
+    """Movement of each block at each demo, mean over the heads of a layer."""
     _check(film, layer, 0)
     ax = axes(ax, size=(7.0, 2.8))
     change = film.change()[:, layer].mean(1).numpy()

@@ -54,8 +54,8 @@ class Learner(nn.Module):
     steps_per_demo: int = 0
     """Gradient steps that one demo costs."""
     test_every: int = 1
-    """Where demos are predicted before they are learned, one in so many: more where a state that has changed
-    must be prepared for answering, which costs far more than learning."""
+    """One demo in so many is predicted before it is learned (`prequential`): more where a state that has
+    changed must be prepared for answering, which costs far more than learning."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -52,7 +52,7 @@ class _ForgivingCache:
         self._inner = inner
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """What was compiled for these types, if it can be read."""
+        """Code that was compiled for these types, if it can be read."""
         try:
             return self._inner.load_overload(signature, context)
         except Exception as error:  # it is a pickle: damage can show as anything

@@ -1,4 +1,4 @@
-"""What the Triton backends share: triton itself, or the reason why it cannot be used.
+"""Common parts of the Triton backends: triton itself, or the reason why it cannot be used.
 
 Importing this module imports triton, so only the `triton.py` of an op does.
 """

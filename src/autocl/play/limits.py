@@ -1,4 +1,4 @@
-"""What a server lets strangers use up, and how it says no."""
+"""Limits on what strangers may use up of a server, and its refusals."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ class Limits:
     """A session that nobody has used for so long is deleted."""
     sessions: int = 1000
     classes: int = 1000
-    """Of one session."""
+    """Classes of one session."""
     state_bytes: int = 64 << 20
-    """Of one session's newest state."""
+    """Size of one session's newest state."""
     history_bytes: int = 64 << 20
-    """Of the earlier states that one session keeps for going back; the oldest go first."""
+    """Size of the earlier states that one session keeps for going back; the oldest go first."""
     body_bytes: int = 32 << 20
-    """Of one request."""
+    """Size of one request."""
     pixels: int = 1 << 26
-    """Of one picture: more than any telephone takes; refused before it is unpacked."""
+    """Pixels of one picture: more than any telephone takes; refused before it is unpacked."""
     pictures: int = 256
-    """In one request: others wait for so long."""
+    """Pictures in one request: others wait for so long."""
     label: int = 100
     """Characters of a class's name."""
 

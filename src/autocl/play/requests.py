@@ -1,4 +1,4 @@
-"""What requests hold: JSON of a stated form, or one image file as it is."""
+"""Content of requests: JSON of a stated form, or one image file as it is."""
 
 import base64
 import binascii

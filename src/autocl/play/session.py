@@ -22,14 +22,14 @@ from autocl.play.limits import Limits, RefusedError, clean_label
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the learner says of one picture."""
+    """Answer of the learner to one picture."""
 
     answers: list[tuple[str, float]]
     """Labels with their probabilities, best first; none before the first example."""
     novelty: float
     """0: like what was shown … 1: unlike all of it."""
     novelty_by: Literal["learner", "probability"]
-    """Who says so: the learner's own measure, or, where it has none, one minus the highest probability."""
+    """Its source: the learner's own measure, or, where it has none, one minus the highest probability."""
 
 
 class Session:
@@ -73,7 +73,7 @@ class Session:
         return _nbytes(self.memory)
 
     def predict(self, seen: Encoded) -> list[Answer]:
-        """What the learner says of pictures, one by one. Nothing changes."""
+        """Answers of the learner to pictures, one by one. Nothing changes."""
         by: Literal["learner", "probability"] = (
             "learner" if isinstance(seen.learner, NoticingNovelty) else "probability"
         )

@@ -26,7 +26,7 @@ from autocl.play.session import Session
 T = TypeVar("T")
 
 NAME = re.compile(r"[A-Za-z0-9_-]{22}")
-"""What a session is called: 128 random bits, which are also the permission to use it."""
+"""Name of a session: 128 random bits, which are also the permission to use it."""
 SWEEP = 60.0
 """Seconds between two looks for sessions that nobody uses."""
 

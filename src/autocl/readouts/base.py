@@ -17,7 +17,7 @@ from autocl.errors import InputError
 from autocl.names import Registry
 
 State = dict[str, Tensor]
-"""What a read-out knows, batch first."""
+"""State of a read-out: named tensors, batch first."""
 
 
 class Readout(nn.Module):
@@ -50,7 +50,7 @@ class Readout(nn.Module):
 
     @abstractmethod
     def initial_state(self, batch: int, n_classes: int) -> State:
-        """What is known before the first demo, for a batch of streams."""
+        """State before the first demo, for a batch of streams."""
 
     @abstractmethod
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
@@ -61,7 +61,7 @@ class Readout(nn.Module):
         """Scores [B, Q, N] of queries f [B, Q, F]; what they say of classes without demos means nothing."""
 
     def novelty(self, f: Tensor, state: State) -> Tensor:
-        """How unlike all demos queries f [B, Q, F] are, [B, Q] in 0…1; here, how unsure the answer is."""
+        """Novelty of queries f [B, Q, F] against all demos, [B, Q] in 0…1; here, how unsure the answer is."""
         return 1 - self.read(f, state).softmax(-1).amax(-1)
 
     def forget(self, state: State, label: int) -> State:
@@ -153,7 +153,7 @@ READOUTS: Registry[Builder] = Registry("read-out", "autocl.readouts")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadoutConfig:
-    """Which read-out, and its settings; each names the read-outs that have it."""
+    """Kind and settings of a read-out; each setting names the read-outs that have it."""
 
     kind: Annotated[str, OneOf(READOUTS.names)] = "means"
     keys: Natural = 0

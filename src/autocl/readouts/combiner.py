@@ -30,11 +30,11 @@ UNSEEN = -1e4
 BOUND = 3.0
 """The reader changes no log-probability by more."""
 STRICTNESS = 20.0
-"""How fast trust in the reader falls with the loss that it causes in its examination."""
+"""Rate at which trust in the reader falls with the loss that it causes in its examination."""
 
 
 class Examination(NamedTuple):
-    """What the experts said of prototypes that were left out."""
+    """Answers of the experts about prototypes that were left out."""
 
     left_out: Tensor
     """[B, E, M, N], scores."""
@@ -53,7 +53,7 @@ class Examination(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """What an examination comes to; with it any number of queries can be answered."""
+    """Result of an examination; with it any number of queries can be answered."""
 
     share: Tensor
     """[B, E], sums to one."""
@@ -68,7 +68,7 @@ class Trust(NamedTuple):
 
 
 class Gate(nn.Module):
-    """From the marks of the experts to how much each counts, and how sharp its scores are.
+    """Map from the marks of the experts to the weight of each, and the sharpness of its scores.
 
     One small network for all experts, which also knows which of them it judges.
 

@@ -23,9 +23,9 @@ WHITENED_KERNEL = (3.0, 0.2)
 WHITENING = 10.0
 """Share of a round scatter that is added to the within-class scatter for `WHITENED_KERNEL`."""
 PENALTY = 0.6
-"""Of ridge regression, in units of the spread."""
+"""Penalty of ridge regression, in units of the spread."""
 SHRINKAGE, PROPORTION = 60.0, 1.0
-"""Of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is added in
+"""Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is added in
 all directions alike. With many demos this is half-way to a round covariance."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
@@ -35,7 +35,7 @@ NAMES = (
     "cosine",
     "means",
 )
-"""Of all experts, in their order."""
+"""Names of all experts, in their order."""
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_DEVIATION = 0.01
@@ -54,7 +54,7 @@ class Panel(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What several experts need of a memory, computed once."""
+    """Moments of a memory that several experts need, computed once."""
 
     memory: Memory
     target: Tensor

@@ -49,7 +49,7 @@ class Memory(NamedTuple):
 
     @property
     def demos(self) -> Tensor:
-        """How many demos were learned, [B]."""
+        """Number of demos learned, [B]."""
         return self.weight.sum(1)
 
     def with_places(self, places: int) -> "Memory":
@@ -118,7 +118,7 @@ def _squeeze(
 
 
 def _merge_cost(p: Tensor, w: Tensor, a: Tensor, q: Tensor, v: Tensor, b: Tensor) -> Tensor:
-    """How much scatter a merger of p [m, D] and q [n, D] adds, [m, n]; infinite for other labels."""
+    """Scatter that a merger of p [m, D] and q [n, D] adds, [m, n]; infinite for other labels."""
     distance = (p.square().sum(1)[:, None] + q.square().sum(1) - 2 * p @ q.T).clamp(min=0)
     return (distance * (w[:, None] * v / (w[:, None] + v))).masked_fill(a[:, None] != b, torch.inf)
 

@@ -40,7 +40,7 @@ class SolvePositive(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """With dC = A⁻¹ dW: dA = -dC Wᵀ."""
+        """Gradients of A and C: dC = A⁻¹ dW, dA = -dC Wᵀ."""
         L, W = ctx.saved_tensors
         dC = torch.cholesky_solve(gradients[0], L)
         return -dC @ W.mT, dC

@@ -35,7 +35,7 @@ information in their length."""
 
 
 class Answer(NamedTuple):
-    """What the experts say, and what is made of it."""
+    """Scores of the experts, and the answer made of them."""
 
     logits: Tensor
     """[B, Q, N]."""
@@ -98,7 +98,7 @@ class UniversalReadout(Readout):
         return self.prepare(state)(f)
 
     def novelty(self, f: Tensor, state: State) -> Tensor:
-        """How unlike everything shown queries f [B, Q, F] are, [B, Q] in 0…1."""
+        """Novelty of queries f [B, Q, F] against everything shown, [B, Q] in 0…1."""
         return self.answer(f, state).novelty
 
     def forget(self, state: State, label: int) -> State:
@@ -137,7 +137,7 @@ class UniversalReadout(Readout):
         return Prepared(self, moments, experts, self.combiner.judge(Examination(**as_weights)))
 
     def key(self, f: Tensor) -> Tensor:
-        """What is remembered of features, [..., F] -> [..., D]."""
+        """Map of features to what is remembered, [..., F] -> [..., D]."""
         if f.shape[-1] > LARGEST:
             f = f @ _projection(f.shape[-1]).to(f)
         return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
@@ -219,7 +219,7 @@ def examine(experts: Panel, moments: Moments) -> Examination:
 
 
 def moments_of(state: State) -> Moments:
-    """What the experts need of a state; in float64, since it may hold a million demos."""
+    """Moments of a state for the experts; in float64, since it may hold a million demos."""
     exact = {name: t.double() if t.is_floating_point() else t for name, t in state.items()}
     return Moments.of(_used(Memory.of(exact)), state["count"].shape[1])
 

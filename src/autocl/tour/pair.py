@@ -19,7 +19,7 @@ from autocl.training.trainer import validate_streams
 
 RECIPE = "quick"
 PAIR = {"asked about both tasks": "quick", "asked about the newest": "quick-noacl"}
-"""What each was in training, and its name in the zoo."""
+"""Difference in training, and name in the zoo."""
 CHARACTERS, BATCHES, SEED = 200, 4, 0
 """Invented characters that neither has seen, batches of streams over them, and which streams."""
 FILMED_SHOTS = 5
@@ -37,7 +37,7 @@ class Half:
 
 
 def measure_pair() -> list[Half]:
-    """Both on the same streams: five characters, then five others under the same five labels."""
+    """Measure both on the same streams: five characters, then five others under the same five labels."""
     found = []
     for trained, name in PAIR.items():
         m = measure(find_learner(name)).values
@@ -69,7 +69,7 @@ def film_stream(learner: Learner) -> Stream:
 
 
 def setting() -> str:
-    """What the two do, in words."""
+    """The setting of the comparison, in words."""
     streams = get_recipe(RECIPE).streams
     return (
         f"Same network, same training, {BATCHES * get_recipe(RECIPE).batch_size} streams of two tasks: "

@@ -69,7 +69,7 @@ def digit_streams(scenario: Scenario, *, shots: int, runs: int) -> tuple[Stream,
 
 
 def outputs(learners: Mapping[str, Learner]) -> int:
-    """How many classes all of these learners can tell apart."""
+    """Number of classes that all of these learners can tell apart."""
     return min(10**6 if learner.grows else learner.config.n_classes for learner in learners.values())
 
 

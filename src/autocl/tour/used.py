@@ -15,7 +15,7 @@ DEMOS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """What came of it."""
+    """Time, accuracy and size after use."""
 
     demos: int
     milliseconds: float
@@ -24,7 +24,7 @@ class Used:
     """On all other digits."""
     asked: int
     kilobytes: float
-    """Of the file that holds what was learned."""
+    """Size of the file that holds what was learned."""
 
 
 def use(learner: str) -> Used:

@@ -42,7 +42,7 @@ class Progress:
     validated: int = -1
     """Step of the last validation."""
     largest: float | None = None
-    """Of all weights, at the last good checkpoint; None before the first."""
+    """Largest weight, at the last good checkpoint; None before the first."""
     finished: bool = False
     log_bytes: int = 0
     """Length of the log at this moment; what a killed run wrote behind it is cut off on resuming."""

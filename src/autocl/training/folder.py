@@ -27,7 +27,7 @@ class DataLine(TypedDict):
 
 
 class HolderLine(TypedDict):
-    """Who holds a run's folder."""
+    """Process that holds a run's folder."""
 
     pid: int
     host: str

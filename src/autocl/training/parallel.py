@@ -28,7 +28,7 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Only the first rank writes."""
+        """Whether this is the first rank, the only one that writes."""
         return self.rank == 0
 
     def local_slice(self, batch_size: int) -> tuple[int, int]:

@@ -43,7 +43,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """In logs: the name, or that of your folder."""
+        """Name in logs: the set's, or that of your folder."""
         return Path(self.name).name
 
     def options(self, split: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Recipe:
     batch_size: Count = 32
     """Streams a step, over all ranks."""
     seed: Natural = 1
-    """Of all stages."""
+    """Seed of all stages."""
     prototype: Amount = 0.0
     """Weight of the prototype loss on the encoder's features; 0 is the paper."""
     carry_state: Natural = 0
@@ -198,7 +198,7 @@ class Recipe:
 
     @property
     def augments(self) -> list[Augment]:
-        """Of each source."""
+        """Augmentation of each source."""
         return [source.augment for source in self.sources]
 
     @property

@@ -35,7 +35,7 @@ def card(name: str) -> str:
 
 
 def record(name: str) -> dict[str, Any]:
-    """What is kept of a learner's making: its recipe, data, validations, and what it reached in a check."""
+    """Record of a learner's making: its recipe, data, validations, and what it reached in a check."""
     file = _file(name, ".json")
     return parse_json(file.read_text(encoding="utf-8"), dict[str, Any], where=str(file))
 

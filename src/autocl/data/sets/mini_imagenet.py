@@ -15,7 +15,7 @@ _BLOCK = 300
 
 
 def _read_arrays(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    """What `tools.convert_mini_imagenet` writes: images [n, H, W, 3], and the rows of each WordNet id."""
+    """Arrays by `tools.convert_mini_imagenet`: images [n, H, W, 3], and the rows of each WordNet id."""
     kind, path = "mini-ImageNet as converted from its pickles", files[f"mini-imagenet-{split}.npy"]
     with reading(path, kind):
         images = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -22,7 +22,7 @@ _MEMBER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d\d)/
 
 
 def split_of(alphabet: str, number: int) -> str:
-    """Which split the character belongs to.
+    """Split that the character belongs to.
 
     Args:
         alphabet: folder name, e.g. "Hebrew".

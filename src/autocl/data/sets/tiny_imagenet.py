@@ -15,7 +15,7 @@ SHARED_CLASSES = frozenset({
     "n04067472", "n04146614", "n04149813", "n04251144", "n04275548", "n04596742", "n07747607", "n09246464",
     "n09256479",
 })  # fmt: skip
-"""What Tiny-ImageNet and mini-ImageNet have in common: 14 of its train, 6 val and 5 test classes."""
+"""Classes of Tiny-ImageNet that mini-ImageNet has, too: 14 of its train, 6 val and 5 test classes."""
 
 _KIND = "Tiny-ImageNet's archive"
 _BLOCK = 500

@@ -95,7 +95,7 @@ BATCH = 16
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneRef:
-    """What a learner's file says of its backbone: everything but the weights.
+    """Description of a backbone in a learner's file: everything but the weights.
 
     Example:
         >>> ref = BackboneRef(name="lite0", fingerprint="ab12", n_features=1280, preprocessing="224 px")
@@ -104,15 +104,15 @@ class BackboneRef:
     """
 
     name: str
-    """What `get_backbone` finds it by."""
+    """Name by which `get_backbone` finds it."""
     fingerprint: str
     """SHA-256 over weights and preprocessing: features of two backbones mix only if these agree."""
     n_features: int
     preprocessing: str
-    """What happens to an image on its way in, for people."""
+    """Preprocessing of an image in words, for people."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Plain values for JSON."""
         return asdict(self)
 
     @classmethod
@@ -154,7 +154,7 @@ class Backbone:
 
     @property
     def name(self) -> str:
-        """What `get_backbone` finds it by."""
+        """Name by which `get_backbone` finds it."""
         return self.ref.name
 
     @property

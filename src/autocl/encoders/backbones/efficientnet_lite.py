@@ -22,12 +22,12 @@ LEVELS = ((4, 3), (6, 2))
 LEVEL_WEIGHT = 0.7
 """Length of each added part; the last map's part has length one. Chosen on validation sets (notebook)."""
 EPSILON = 1e-3
-"""Of the batch norms the published weights were trained with (torch's default is 1e-5)."""
+"""ε of the batch norms the published weights were trained with (torch's default is 1e-5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How wide and deep a network is; `stages` holds (kernel, stride, expansion, filters, blocks)."""
+    """Width and depth of a network; `stages` holds (kernel, stride, expansion, filters, blocks)."""
 
     width: float = 1.0
     depth: float = 1.0

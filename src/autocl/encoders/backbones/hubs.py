@@ -104,7 +104,7 @@ def open_clip_backbone(model: str) -> Backbone:
 
 
 def _width(weights: Any) -> dict[str, int]:
-    """How many classes the weights were trained on, where that is not the model's default."""
+    """Number of classes the weights were trained on, where that is not the model's default."""
     classes = weights.meta.get("categories")
     return {} if classes is None else {"num_classes": len(classes)}
 

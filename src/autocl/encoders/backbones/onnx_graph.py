@@ -9,7 +9,7 @@ import numpy.typing as npt
 from autocl.encoders.backbones.efficientnet_lite import Block, EfficientNetLite, Unit
 
 OPSET, IR_VERSION = 17, 9
-"""Of 2022: every onnxruntime since 1.15 reads them."""
+"""Versions of 2022: every onnxruntime since 1.15 reads them."""
 
 
 def to_onnx(network: EfficientNetLite, stages: Sequence[int] = ()) -> bytes:

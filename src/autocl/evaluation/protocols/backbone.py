@@ -14,7 +14,7 @@ SHOTS = 15
 CIFAR, FIVE = "Split-CIFAR-100", "5-datasets"
 PARTS = {"cifar10": "CIFAR-10", "mnist": "MNIST", "fashion_mnist": "Fashion", "svhn": "SVHN",
          "notmnist": "notMNIST"}  # fmt: skip
-"""Of 5-datasets, in the paper's order."""
+"""Image sets of 5-datasets, in the paper's order."""
 
 
 def _cifar(sets: Sets, run: int, options: Options) -> Stream:
@@ -83,7 +83,7 @@ BACKBONE = Protocol(
 
 LAST = "10-task, last accuracy"
 IMAGES, QUICK_SHOTS = 500, 20
-"""Of each class: all that CIFAR-100 has, and those of a rough look."""
+"""Demos of each class: all that CIFAR-100 has, and those of a rough look."""
 
 
 @cache

@@ -19,8 +19,8 @@ from autocl.evaluation.published import ALL_THREE, FC100_MINI, OMNI_MINI, number
 
 SHOTS, WAYS = 15, 5
 STREAMS = 1000
-"""Of each run of Table 1, with one query per class. The authors' code asks one query of each task in 3,264
-streams a run, which gives a larger standard error."""
+"""Streams of each run of Table 1, with one query per class. The authors' code asks one query of each task in
+3,264 streams a run, which gives a larger standard error."""
 CONFIG = StreamConfig(tasks=2, ways=WAYS, shots=SHOTS, queries=5, order="alternate", drawing="independent")
 LETTERS = {"A": ("mnist", "04"), "B": ("cifar10", "04"), "C": ("mnist", "59"), "D": ("fashion_mnist", "04")}
 """The four tasks of Table 2 and the appendix: image set and range of classes."""

@@ -13,7 +13,7 @@ from autocl.evaluation.published import finetuned, numbers, of_method
 
 SHOTS = 15
 STREAMS = 50
-"""Of each run: 2,500 queries after five tasks."""
+"""Streams of each run: 2,500 queries after five tasks."""
 APART = 1000
 """Numbers between the first streams of neighbouring runs."""
 ROTATED = ", rotated"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -26,18 +26,18 @@ TABLE = "world"
 REVISION = 1
 """Raise it when streams or measures change: older lines are then not used."""
 BINS = 15
-"""Of confidence, for the expected calibration error."""
+"""Bins of confidence, for the expected calibration error."""
 TYPICAL = Kind(scenario="class", tasks=5, shots=15)
 """The kind whose state is counted and whose time is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One contestant on one image set."""
+    """One contestant on one image set: a line of the table's file."""
 
     split: Split
     features: str
-    """Whose features: a backbone, or the learner whose encoder it is."""
+    """Source of the features: a backbone, or the learner whose encoder it is."""
     entry: str
     set: str
     identity: Mapping[str, Any]
@@ -56,21 +56,6 @@ class Measured:
     def key(self) -> tuple[str, str, str, str]:
         """Names that tell it from others."""
         return self.split, self.features, self.entry, self.set
-
-
-class MeasuredLine(TypedDict):
-    """A line of the table's file; see `Measured`."""
-
-    split: Split
-    features: str
-    entry: str
-    set: str
-    identity: dict[str, Any]
-    constant: bool
-    cells: dict[str, tuple[float, ...]]
-    calibration: dict[str, float]
-    novelty: tuple[float, ...]
-    state_bytes: int
 
 
 KEY = ("split", "features", "entry", "set")
@@ -201,7 +186,7 @@ def save_times(folder: Path, split: Split, features: str, times: Mapping[str, Ma
 
 
 def read_times(folder: Path, split: Split, features: str) -> dict[str, dict[str, float]]:
-    """What `save_times` put there."""
+    """Read back what `save_times` put there."""
     times: dict[str, dict[str, float]] = {}
     for line in read_lines(folder / SECONDS, SecondsLine):
         name, of, whose = line["entry"].rpartition(" on ")
@@ -213,4 +198,4 @@ def read_times(folder: Path, split: Split, features: str) -> dict[str, dict[str,
 
 def read_world(folder: Path) -> list[Measured]:
     """Every line of the table."""
-    return [Measured(**line) for line in read_lines(folder / f"{TABLE}.jsonl", MeasuredLine)]
+    return read_lines(folder / f"{TABLE}.jsonl", Measured)

@@ -25,7 +25,7 @@ REVISION = 1
 """Raise it when a rival changes what it computes: older lines are then not used."""
 SHRINKAGE = 0.5
 MIN_VARIANCE = 1e-6
-"""Of LDA, when no class has two different demos; as in `autocl.readouts.means`."""
+"""Least variance of LDA, when no class has two different demos; as in `autocl.readouts.means`."""
 RIDGES = (0.3, 1.0)
 LOGISTIC_C, SVM_C = 10.0, 10.0
 """Chosen on the validation world (`python -m benchmarks.rivals`)."""

@@ -1,4 +1,4 @@
-"""From names of learners to the world tables, one for each encoder whose features they share."""
+"""World tables of named learners, one for each encoder whose features they share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ def bench_world(
 
 
 def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
-    """Whose features a learner is measured on.
+    """Encoder or backbone on whose features a learner is measured.
 
     Args:
         learner: one with an encoder, or one of ready-made vectors.

@@ -47,7 +47,7 @@ class WorldSet:
 
     @property
     def key(self) -> str:
-        """As in the table."""
+        """Name in the table."""
         return f"{self.name}/{self.split}" if self.split else self.name
 
 
@@ -89,7 +89,7 @@ PHOTOGRAPHS = "mini_imagenet"
 
 @dataclass(frozen=True, kw_only=True)
 class Eyes:
-    """What turns pictures into features: a frozen backbone, or the encoder of a learner."""
+    """Source of features: a frozen backbone, or the encoder of a learner."""
 
     name: str
     size: int

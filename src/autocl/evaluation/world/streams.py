@@ -17,25 +17,25 @@ from autocl.data.stream_config import Scenario
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Twist = Literal["none", "unequal shots", "wrong labels", "returning class", "novelty"]
-"""What is unusual about a stream."""
+"""Irregularity of a stream."""
 
 WAYS = 2
 SHOTS = (1, 5, 15)
 MOST_SHOTS = 30
-"""Of a class in streams of unequal shots."""
+"""Shots of a class in streams of unequal shots."""
 WRONG = 0.1
 """Share of demos that bear another label of their task."""
 QUERIES = 400
-"""Of one draw at most."""
+"""Most queries of one draw."""
 FEWEST_QUERIES = 5
-"""Of a class; a set whose classes have too few images for that is not used for the cell."""
+"""Queries of a class; a set whose classes have too few images for that is not used for the cell."""
 NOVEL = -1
 """The answer to a query of a class that was never shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a stream is like, whatever the images."""
+    """Shape of a stream, whatever the images."""
 
     scenario: Scenario
     tasks: int
@@ -44,7 +44,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """As in the table: class 5x2, 15 shots."""
+        """Name in the table: class 5x2, 15 shots."""
         said = {"none": f"{self.shots} shot{'s' if self.shots > 1 else ''}"}
         return f"{self.scenario} {self.tasks}x{WAYS}, {said.get(self.twist, self.twist)}"
 

@@ -1,4 +1,4 @@
-"""What the world table says of a learner: level, rank, distance to rivals, what its body adds.
+"""Summary of the world table for a learner: level, rank, distance to rivals, what its body adds.
 
 A cell is one kind of stream over one image set.
 """

@@ -54,7 +54,7 @@ def texts(row: Row, times: Times) -> dict[str, str]:
 def rich_table(
     rows: Sequence[Row], title: str, learners: Sequence[str], times: Times, *, wide: bool
 ) -> Table:
-    """For a terminal; learners stand out."""
+    """Table for a terminal; learners stand out."""
     table = Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False,
         caption=LEGEND, caption_justify="left",
@@ -71,7 +71,7 @@ def rich_table(
 
 
 def markdown(rows: Sequence[Row], times: Times) -> str:
-    """For the documentation."""
+    """Table for the documentation."""
     lines = [HEADINGS, *(tuple(texts(row, times).values()) for row in rows)]
     bars = ["| " + " | ".join(line) + " |" for line in lines]
     bars.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 1))
@@ -143,7 +143,7 @@ def said(v: Verdict, times: Times) -> list[str]:
 
 
 def world_sets(split: Split) -> str:
-    """Which sets take part, in a sentence."""
+    """Name the sets that take part, in a sentence."""
     names = ", ".join(s.key for s in WORLDS[split])
     use = "only reports" if split == "test" else "may choose things"
     return f"{split} world, which {use}: {names}"

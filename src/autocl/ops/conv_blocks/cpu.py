@@ -53,7 +53,7 @@ def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: fl
 
 
 class _Saved(NamedTuple):
-    """What the backward pass needs of one block."""
+    """Tensors of one block that the backward pass needs."""
 
     h: Tensor
     """[n, C or F, H, W], the block's input."""

@@ -22,7 +22,7 @@ def group_size(itemsize: int) -> int:
 
 
 def _blocks(rows: int, D: int) -> list[tuple[slice, slice]]:
-    """Where the blocks y, q, k, β of a matrix lie, and where they lie when each of y, q, k is padded."""
+    """Rows of the blocks y, q, k, β of a matrix, and their rows when each of y, q, k is padded."""
     P = -(-D // 4) * 4
     starts = [(0, 0, D), (D, P, D), (2 * D, 2 * P, D), (3 * D, 3 * P, rows - 3 * D)]
     return [(slice(a, a + n), slice(b, b + n)) for a, b, n in starts]
@@ -127,7 +127,7 @@ def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]  # torch
 
 
 def _saved(ctx, dy, dW_final, *_) -> tuple[Tensor, ...]:  # type: ignore[no-untyped-def]
-    """What the backward pass takes."""
+    """Arguments of the backward pass."""
     u, W_final, act, delta = ctx.saved_tensors
     dy = torch.zeros_like(u) if dy is None else dy
     dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final

@@ -1,4 +1,4 @@
-"""What both SRWM kernels are made of: how matrices are laid out for a group of items, and read.
+"""Parts of both SRWM kernels: layout of matrices for a group of items, and their products.
 
 An item is one head of one stream. Legend: D = head size, P = D rounded up to a multiple of 4, C = P / 4,
 R = 3P + 4 rows in blocks y, q, k, β; L items form a group, V = 4L lanes make a register (see simd.py).
