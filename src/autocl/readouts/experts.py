@@ -25,8 +25,8 @@ WHITENING = 10.0
 PENALTY = 0.6
 """Penalty of ridge regression, in units of the spread."""
 SHRINKAGE, PROPORTION = 60.0, 1.0
-"""Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is added in
-all directions alike. With many demos this is half-way to a round covariance."""
+"""Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is
+added in all directions alike. With many demos this is half-way to a round covariance."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
     "whitened",
@@ -40,6 +40,8 @@ NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_DEVIATION = 0.01
 """Scores deviate by at least a tenth of their mean when they are brought to scale."""
+LEAST_COSINE = 0.015
+"""Cosines deviate by at least this, also when two demos have none to speak of."""
 LEAST_NOISE = 0.05
 """A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
@@ -227,11 +229,24 @@ def cosines(moments: Moments, origin: Tensor) -> Panel:
     own = moments.target @ total - memory.weight[..., None] * x
     itself = (x * F.normalize(own, dim=-1)).sum(-1, keepdim=True)
     left_out = torch.where(moments.target > 0, itself, x @ centre.mT)
-    return _normalised(lambda q: F.normalize(q - origin, dim=-1) @ centre.mT, left_out, moments)
+
+    def read(q: Tensor) -> Tensor:
+        return F.normalize(q - origin, dim=-1) @ centre.mT
+
+    return _normalised(read, left_out, moments, LEAST_COSINE**2)
 
 
-def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Panel:
-    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all."""
+def _normalised(
+    read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments, least: float = 1e-12
+) -> Panel:
+    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all.
+
+    Args:
+        read: its scores, [B, Q, D] -> [B, Q, N].
+        left_out: [B, M, N].
+        moments: of the memory.
+        least: variance that is added in any case.
+    """
     known = (
         moments.used[..., None]
         * (moments.size[:, None] > 0)
@@ -241,7 +256,7 @@ def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Mom
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
-    scale = (variance + LEAST_DEVIATION * mean.square() + 1e-12).rsqrt()
+    scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt()
     return Panel(
         lambda x: (read(x) * scale)[:, None], torch.where(known > 0, left_out * scale, NEVER)[:, None]
     )

@@ -196,7 +196,7 @@ def world_features(
 
 def _mapped(made: FeatureSet, through: nn.Module, fingerprint: str) -> FeatureSet:
     with measuring(through):
-        features = through(torch.from_numpy(np.asarray(made.features))).numpy()
+        features = through(torch.from_numpy(np.array(made.features))).numpy()
     return replace(made, features=features, hash=sha256(f"{made.hash} {fingerprint}".encode()).hexdigest())
 
 
