@@ -1,9 +1,13 @@
 """The arrows of the design: who may import whom, held by reading every import, also inside functions."""
 
 import ast
+import importlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "autocl"
 
@@ -109,3 +113,16 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         "class A:\n    def f(self):\n        from autocl.data.sets import cifar\n"
     )
     assert sorted(map(room, imports(tmp_path / "x.py"))) == ["", "data", "ops", "zoo"]
+
+
+@pytest.mark.parametrize("name", ["srwm", "delta", "conv_blocks", "dropout"])
+def test_an_op_is_a_package(name: str) -> None:
+    ops = importlib.import_module("autocl.ops")
+    importlib.import_module(f"autocl.ops.{name}.cpu")
+    assert isinstance(getattr(ops, name), ModuleType)
+
+
+def test_a_backend_can_be_imported_by_its_path() -> None:
+    import autocl.ops.srwm.cpu as backend
+
+    assert callable(backend.srwm_cpu)

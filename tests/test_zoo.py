@@ -1,14 +1,20 @@
-"""The learners that ship: loadable, small, described; a wrong name says what there is."""
+"""The learners that ship: loadable, small, described, and made again by the command on their card."""
 
+import shlex
 from importlib.resources import files
 
 import pytest
+from tools.training_command import command_of
 
 from autocl import zoo
 from autocl.cli.main import main
+from autocl.cli.train import read_order
+from autocl.config import from_dict, to_dict
 from autocl.errors import InputError
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.learner.find import find_learner
+from autocl.recipes import RECIPES, get_recipe
+from autocl.training.recipe import Recipe
 
 
 def test_a_wrong_name_is_answered_with_the_right_ones():
@@ -54,3 +60,31 @@ def test_a_wrong_name_on_the_command_line_ends_with_status_2(capsys):
         main(["zoo", "nobody"])
     assert stop.value.code == 2
     assert "no shipped learner 'nobody'" in capsys.readouterr().err
+
+
+BY_RECIPE = [name for name in zoo.names() if "recipe" in zoo.record(name)]
+
+
+@pytest.mark.parametrize("name", BY_RECIPE)
+def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
+    # `from_dict` refuses a setting that is neither known nor retired with the value that the record has.
+    recipe = from_dict(Recipe, zoo.record(name)["recipe"])
+    words = shlex.split(command_of(to_dict(recipe)))
+    assert words[:3] == ["autocl", "train", recipe.name]
+    assert read_order(get_recipe(recipe.name), words[3:]).recipe == recipe
+
+
+def test_what_a_tool_made_names_the_tool() -> None:
+    for name in set(zoo.names()) - set(BY_RECIPE):
+        command = zoo.record(name)["command"]
+        assert command.startswith("python -m tools.")
+        assert command in zoo.card(name)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_itself_needs_no_options(name: str) -> None:
+    assert command_of(to_dict(get_recipe(name))) == f"autocl train {name}"
+
+
+def test_a_recipe_of_another_name_has_no_command() -> None:
+    assert command_of({**to_dict(get_recipe("quick")), "name": "tiny"}) == ""

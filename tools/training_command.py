@@ -1,10 +1,11 @@
 """The command that trains a recipe again: its name, and every setting in which it is not that recipe."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from autocl.config import to_dict
 from autocl.recipes import RECIPES, get_recipe
+from autocl.training.recipe import flat
 
 
 def command_of(recipe: Mapping[str, Any]) -> str:
@@ -19,21 +20,9 @@ def command_of(recipe: Mapping[str, Any]) -> str:
     """
     if recipe["name"] not in RECIPES:
         return ""
-    usual = dict(_settings(to_dict(get_recipe(recipe["name"]))))
-    changed = [_option(at, value) for at, value in _settings(recipe) if usual.get(at, value) != value]
+    usual = flat(to_dict(get_recipe(recipe["name"])))
+    changed = [_option(at, value) for at, value in flat(recipe).items() if usual.get(at, value) != value]
     return " ".join(["autocl train", recipe["name"], *changed])
-
-
-def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting by its dotted name."""
-    for name, value in values.items():
-        at = f"{prefix}{name}"
-        if isinstance(value, Mapping):
-            yield from _settings(value, f"{at}.")
-        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
-            yield from _settings({str(number): part for number, part in enumerate(value)}, f"{at}.")
-        else:
-            yield at, list(value) if isinstance(value, tuple) else value
 
 
 def _option(at: str, value: Any) -> str:

@@ -56,5 +56,5 @@ def test_solve__singular_sums__raises_the_penalty_until_they_can_be_solved() -> 
 
 
 def test_ranpac__no_encoder__says_what_to_give() -> None:
-    with pytest.raises(InputError, match="'ranpac' stands on an encoder"):
+    with pytest.raises(InputError, match="'ranpac' stands on a learner's encoder"):
         get_method("ranpac")

@@ -1,13 +1,17 @@
-"""Work shared by threads: all of it is done, once, and a failure anywhere reaches the caller."""
+"""Threads: work is done once, a failure reaches the caller, and settings of the user stand."""
 
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from autocl.ops.threads import WORTH_SHARING, in_threads
+from autocl.threads import usable_cores
 
 
 @pytest.fixture
@@ -58,3 +62,31 @@ def test_a_forked_child_has_helpers_of_its_own(three_threads):
         in_threads(add_one, WORTH_SHARING, done)
         os._exit(0 if (done == 1).all() else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+ASK = (
+    "import os, sys; from autocl.cli.main import main; assert 'torch' not in sys.modules; "
+    "main(['--version']); print(os.environ['OMP_WAIT_POLICY'], os.environ['OMP_NUM_THREADS'])"
+)
+
+
+def answer(**settings: str) -> list[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("OMP_")}
+    command = [sys.executable, "-c", ASK]
+    done = subprocess.run(command, env=inherited | settings, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_the_command_line_lets_threads_sleep_before_it_imports_torch() -> None:
+    assert answer() == ["PASSIVE", str(usable_cores())]
+
+
+def test_the_users_own_settings_are_kept() -> None:
+    assert answer(OMP_WAIT_POLICY="ACTIVE", OMP_NUM_THREADS="3") == ["ACTIVE", "3"]
+
+
+@pytest.mark.parametrize(("text", "cores"), [("100000 100000", 1), ("50000 100000", 1), ("max 100000", None)])
+def test_a_container_has_no_more_threads_than_its_share(text: str, cores: int | None, tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text(text)
+    bound = usable_cores(tmp_path / "missing")
+    assert usable_cores(tmp_path / "cpu.max") == (cores or bound)

@@ -124,6 +124,16 @@ class Embedding:
         return features
 
 
+def given_embedding(method: str, given: Embedding | Learner | str | Path | None) -> Embedding:
+    """The encoder that a method of this name was given, or whose learner it was given."""
+    if given is None:
+        raise InputError(
+            f"method {method!r} stands on a learner's encoder: give one (embedding=…; on the command line "
+            "--embedding NAME)"
+        )
+    return given if isinstance(given, Embedding) else Embedding.of(given)
+
+
 class BackboneEmbedding(Embedding):
     """The features of a frozen backbone, kept on disk as by `autocl features`.
 

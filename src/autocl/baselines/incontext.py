@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
-from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.embedding import Embedding, given_embedding, measuring
 from autocl.config import Count, Positive, Range, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task
@@ -115,13 +115,7 @@ class OnEncoder(InContext):
 
     def __post_init__(self) -> None:
         check(self)
-        if self.embedding is None:
-            raise InputError(
-                f"method {self.name!r} stands on a learner's encoder: give one (embedding=…; on the command "
-                "line --embedding NAME)"
-            )
-        given = self.embedding
-        features = given if isinstance(given, Embedding) else Embedding.of(given)
+        features = given_embedding(self.name, self.embedding)
         config = ReadoutLearnerConfig(readout=self.readout(), unit_features=self.unit_features)
         learner = ReadoutLearner(config, features.encoder).train(features.encoder.training)
         super().__init__(learner, features, diet=self.diet)
@@ -197,3 +191,12 @@ class NearestNeighbours(OnEncoder):
     def readout(self) -> ReadoutConfig:
         """All demos."""
         return ReadoutConfig(kind="knn", neighbours=self.neighbours)
+
+
+def simple_rivals(features: Embedding) -> dict[str, Method]:
+    """Simple methods to hold a learner against, on the same features, by their names in tables."""
+    return {
+        "class means": NearestMean(embedding=features),
+        "LDA": ShrunkLDA(embedding=features),
+        "1-NN": NearestNeighbours(embedding=features, neighbours=1),
+    }

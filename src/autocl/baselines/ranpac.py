@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
-from autocl.baselines.embedding import Embedding
+from autocl.baselines.embedding import Embedding, given_embedding
 from autocl.config import Count, check
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Task
@@ -46,10 +46,7 @@ class RanPAC(Method):
 
     def __post_init__(self) -> None:
         check(self)
-        if self.embedding is None:
-            raise InputError("method 'ranpac' stands on an encoder: give one (embedding=…)")
-        given = self.embedding
-        self._features = given if isinstance(given, Embedding) else Embedding.of(given)
+        self._features = given_embedding(self.name, self.embedding)
 
     def settings(self) -> dict[str, Any]:
         """Settings; the encoder by its fingerprint."""

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autocl.baselines.base import Method, get_method
+from autocl.baselines.base import Method
 from autocl.baselines.embedding import Embedding, measuring
-from autocl.baselines.incontext import InContext
+from autocl.baselines.incontext import InContext, simple_rivals
 from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.features import compute_features
 from autocl.data.folder import from_folder
@@ -27,13 +27,6 @@ from autocl.evaluation.statistics import Summary, metrics, summarise
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import passage
-
-RIVALS = {
-    "class means": ("nearest-mean", {}),
-    "LDA": ("shrunk-lda", {}),
-    "1-NN": ("knn", {"neighbours": 1}),
-}
-"""Simple methods to try first, on the same features: name, method, options."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +72,7 @@ class OwnResult:
     queries: tuple[int, ...]
     """Images asked of each task in every run."""
     known: Mapping[str, Known]
-    """By name: the learner first, then `RIVALS`."""
+    """By name: the learner first, then `simple_rivals`."""
 
     @property
     def ours(self) -> Known:
@@ -139,8 +132,7 @@ def evaluate_folder(
         for names in parsed
     ]
     stream = side_by_side([build_stream(stages, shots=shots, run=r, scenario=scenario) for r in range(runs)])
-    rivals = {n: get_method(method, embedding=features, **o) for n, (method, o) in RIVALS.items()}
-    entered: dict[str, Method] = {name: InContext(learner, features), **rivals}
+    entered = {name: InContext(learner, features), **simple_rivals(features)}
     return OwnResult(
         tasks=tuple(stage.name for stage in stages),
         classes=tuple(name for names in parsed for name in names),

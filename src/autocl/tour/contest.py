@@ -20,7 +20,7 @@ from rich.table import Table
 
 from autocl.baselines.base import Cost, Method, get_method
 from autocl.baselines.embedding import Embedding
-from autocl.baselines.incontext import InContext
+from autocl.baselines.incontext import InContext, simple_rivals
 from autocl.data.stream import Stream, side_by_side
 from autocl.encoders import Identity
 from autocl.figures.page import percent
@@ -96,16 +96,16 @@ def contestants(learners: Mapping[str, Learner]) -> tuple[Contestant, ...]:
     features = Embedding.of(learners[first])
     pixels = Embedding(Identity(n_features=SIDE * SIDE), channels=1)
     study: dict[str, Any] = {"diet": "demos", "batch": BATCH, "epochs": EPOCHS, "hidden": HIDDEN}
-    on_features = {
-        "class means": (f"features of {first}", get_method("nearest-mean", embedding=features)),
-        "LDA": (f"features of {first}", get_method("shrunk-lda", embedding=features)),
-        "1-NN": (f"features of {first}; keeps all", get_method("knn", embedding=features, neighbours=1)),
+    rivals = {
+        name: (f"features of {first}" + ("; keeps all" if method.uses_replay else ""), method)
+        for name, method in simple_rivals(features).items()
+    }
+    rivals |= {
         "1-NN on pixels": ("keeps all", get_method("knn", embedding=pixels, neighbours=1)),
         "replay": (f"network, {EPOCHS} epochs; keeps all", get_method("rehearsal", **study)),
         "fine-tuning": (f"network, {EPOCHS} epochs", get_method("adam", **study)),
     }
-    rivals = [Contestant(name=n, what=what, method=method) for n, (what, method) in on_features.items()]
-    return (*ours, *rivals)
+    return (*ours, *(Contestant(name=n, what=what, method=method) for n, (what, method) in rivals.items()))
 
 
 def play(contest: Contest) -> Iterator[Standing]:

@@ -152,7 +152,9 @@ class Recipe:
     finetune: bool = False
     """It finetunes a learner: without stages or `init_from` it does not start."""
     bf16: bool = False
-    """Encode in bfloat16 (CPUs with AVX-512-BF16 or AMX, GPUs); the recurrence stays in float32."""
+    """Encode in bfloat16 and, on CPUs, take the products of dense layers in it, where the machine has
+    instructions for it (CPUs with AVX-512-BF16 or AMX, GPUs); elsewhere nothing happens. The recurrence,
+    read-outs, weights and optimiser stay in float32, and so does every learner when it is used."""
     stages: tuple["Recipe", ...] = ()
     """Recipes to run before, one after the other, each in a folder of its own; each stage, and at last this
     recipe itself, starts from the best learner of the stage before it."""
@@ -237,7 +239,7 @@ def differences(ours: Recipe, theirs: Recipe) -> dict[str, str]:
         >>> differences(replace(quick, seed=3), quick)
         {'seed': '3, not 1'}
     """
-    a, b = _flat(to_dict(ours)), _flat(to_dict(theirs))
+    a, b = flat(to_dict(ours)), flat(to_dict(theirs))
     names = [*a, *(n for n in b if n not in a)]
     return {n: f"{a.get(n)}, not {b.get(n)}" for n in names if a.get(n) != b.get(n)}
 
@@ -253,13 +255,18 @@ def read_recipe(folder: Path) -> Recipe:
         raise FileError(f"{path}: not a recipe of this version of autocl ({error})") from error
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries, and lists of them, as one; names joined by dots."""
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries, and lists of them, as one; names joined by dots.
+
+    Example:
+        >>> flat({"streams": {"tasks": 2}, "sources": [{"name": "glyphs"}], "steps": 5})
+        {'streams.tasks': 2, 'sources.0.name': 'glyphs', 'steps': 5}
+    """
     if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
         value = {str(i): part for i, part in enumerate(value)}
     if not isinstance(value, dict):
         return {prefix.rstrip("."): value}
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, part in value.items():
-        flat |= _flat(part, f"{prefix}{name}.")
-    return flat
+        found |= flat(part, f"{prefix}{name}.")
+    return found

@@ -1,13 +1,89 @@
-"""The generic checks hold for our classifier, and each of them can fail."""
+"""scikit-learn's own checks and tools on ContinualClassifier, and our generic checks, each of which can fail.
 
+No check is excepted. Two things are declared instead: `image_shape="pad"`, because the checks feed vectors of
+any length, and the tag `poor_score`, because it skips the checks' minimum accuracy on blobs with two columns,
+in which there is nothing to see. Without `image_shape` the tags say that vectors are not welcome, and
+scikit-learn leaves out the checks that need them.
+"""
+
+import getpass
+import pickle
+import tempfile
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from autocl.estimator import checks
 from autocl.estimator.classifier import ContinualClassifier
 from small_learners import COLOUR, GRAY, RIDGE, small
+
+# Always the same place, because it is part of the tests' names, which parallel runs compare; another one for
+# every checkout, whose files the others may not read.
+CHECKOUT = sha256(__file__.encode()).hexdigest()[:8]
+FOLDER = Path(tempfile.gettempdir()) / f"autocl-tests-{getpass.getuser()}-{CHECKOUT}"
+LEARNER = str(small(RIDGE).save_pretrained(FOLDER / "small.safetensors"))
+# A path, not a Learner: scikit-learn compares arguments by joblib's hash, which differs for equal modules.
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([ContinualClassifier(LEARNER, image_shape="pad", prequential=False)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_with_default_options():
+    results = check_estimator(ContinualClassifier(), on_skip=None)
+    assert {result["status"] for result in results} == {"passed"}
+
+
+def digits(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    X, y = load_digits(n_class=4, return_X_y=True)
+    return X[:n], y[:n]
+
+
+def test_pipeline_and_cross_validation():
+    X, y = digits()
+    clf = ContinualClassifier(LEARNER, image_shape=(8, 8))
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X / 16), clf)
+    assert cross_val_score(pipeline, X, y, cv=3).shape == (3,)
+    assert set(cross_val_predict(clf, X, y, cv=2)) <= set(y)
+
+
+def test_images_and_lists_go_through_cross_validation():
+    X, y = digits(30)
+    images = X.reshape(-1, 8, 8)
+    scores = cross_val_score(ContinualClassifier(LEARNER), images, y, cv=2)
+    assert np.array_equal(cross_val_score(ContinualClassifier(LEARNER), list(images), y, cv=2), scores)
+
+
+def test_grid_search_over_learners():
+    X, y = digits(30)
+    other = str(small(RIDGE, seed=1).save_pretrained(FOLDER / "other.safetensors"))
+    clf = ContinualClassifier(image_shape=(8, 8))
+    search = GridSearchCV(clf, {"learner": [LEARNER, other]}, cv=2).fit(X, y)
+    assert search.best_params_["learner"] in (LEARNER, other)
+    assert search.best_estimator_.n_seen_ == 30
+
+
+def test_clone_is_unfitted_and_pickle_is_not():
+    X, y = digits(10)
+    clf = ContinualClassifier(small(RIDGE), image_shape=(8, 8)).fit(X, y)
+    assert not clone(clf).__sklearn_is_fitted__()
+    copy = pickle.loads(pickle.dumps(clf))
+    assert np.array_equal(copy.predict_proba(X), clf.predict_proba(X))
+    assert copy.partial_fit(X[:1], y[:1]).n_seen_ == 11
+    assert clf.n_seen_ == 10
+
 
 VARIANTS = {
     "paper": GRAY,
