@@ -1,4 +1,4 @@
-"""ContinualClassifier("vectors"): vectors of any length, any number of classes; pictures through a backbone."""
+"""ContinualClassifier("vectors"): any length, any number of classes; pictures through a backbone."""
 
 import importlib.util
 from pathlib import Path
