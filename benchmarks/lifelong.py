@@ -2,6 +2,7 @@
 
 python -m benchmarks.lifelong                      every shipped learner, and means, ridge and k-NN
 python -m benchmarks.lifelong everyday vectors     these alone; the others' lines stay
+python -m benchmarks.lifelong --anew               measure streams that are finished already once more
 python -m benchmarks.lifelong --show               only draw the picture and print the table
 
 Three streams of MNIST, drawn with replacement from 10,000 *training* images; 500 *test* images only ask, and
@@ -11,6 +12,8 @@ nothing is tuned:
   return      1,000 demos of all classes, 100,000 of the first half of them, then all again
 Learners of fewer than ten outputs get the first digits. means, ridge and k-NN stand on split-class's encoder,
 `vectors` on the pixels. Every learner has so many seconds of the processor for each stream and stops there.
+A stream is stored when it ends, so a command that was interrupted goes on where it was: streams that the same
+weights have taken to their end (or to a state that was not finite) are not measured again.
 """
 
 import argparse
@@ -36,6 +39,7 @@ from autocl.readouts import ReadoutConfig
 
 LINES, PICTURE = Path("results/lifelong.jsonl"), Path("docs/lifelong.png")
 BASELINES = ("means", "ridge", "knn")
+STREAMS = ("stationary", "drift", "return")
 MARKS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 GAP = (1000, 101_000)
 """return: demos between which half of the classes are away."""
@@ -176,16 +180,30 @@ def _largest(state: LearnerState) -> float:
     return float(f"{largest:.3g}")
 
 
-def measure(names: list[str], budget: float) -> None:
-    """Take learners through all streams and store what was found, learner by learner."""
+def finished(name: str, learner: Learner) -> set[str]:
+    """Streams that these weights have taken to their end."""
+    return {
+        line["stream"]
+        for line in (read_lines(LINES, Line) if LINES.exists() else [])
+        if (line["learner"], line["fingerprint"]) == (name, learner.fingerprint())
+        and (not line["stopped"] or DIVERGED in line["stopped"])
+    }
+
+
+def measure(names: list[str], budget: float, *, anew: bool = False) -> None:
+    """Take learners through the streams they have not finished; store what was found, stream by stream."""
     train, test = load("mnist", "train"), load("mnist", "test")
     for name in names:
         learner = contestant(name, train.images.shape[-1])
+        done = set() if anew else finished(name, learner)
+        todo = [stream for stream in STREAMS if stream not in done]
+        if not todo:
+            continue
         with torch.inference_mode():
             classes = 10 if learner.grows else min(10, learner.config.n_classes)
             shown = Digits(learner, train, classes, SHOWN, TURNED)
             asked = Digits(learner, test, classes, ASKED, ASKED)
-            for stream in ("stationary", "drift", "return"):
+            for stream in todo:
                 line = run(name, stream, learner, shown, asked, budget)
                 put_lines(LINES, [line], key=("learner", "stream"))
 
@@ -227,7 +245,7 @@ def draw() -> None:
     names = sorted({line["learner"] for line in found})
     colour: Callable[[int], tuple[float, ...]] = colormaps["tab20"]
     figure = Figure(figsize=(11, 4), layout="constrained")
-    panels = dict(zip(("stationary", "drift", "return"), figure.subplots(1, 3, sharey=True), strict=True))
+    panels = dict(zip(STREAMS, figure.subplots(1, 3, sharey=True), strict=True))
     for line in found:
         points, ax = line["points"], panels[line["stream"]]
         which = names.index(line["learner"])
@@ -259,13 +277,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("learners", nargs="*", help="of the zoo, or means, ridge, knn; default: all")
     parser.add_argument("--budget", type=float, default=60, help="seconds of the processor a stream")
+    parser.add_argument("--anew", action="store_true", help="measure finished streams, too")
     parser.add_argument("--show", action="store_true", help="measure nothing")
     args = parser.parse_args()
     if not args.show:
         torch.set_num_threads(1)
         # photos is for features of a frozen network; MNIST's pixels are none.
         shipped = [name for name in zoo.names() if name != "photos"]
-        measure(args.learners or [*BASELINES, *shipped], args.budget)
+        measure(args.learners or [*BASELINES, *shipped], args.budget, anew=args.anew)
     draw()
     print("\n".join(table()))
 

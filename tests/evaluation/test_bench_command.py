@@ -60,7 +60,10 @@ def test_everything_from_one_command_and_again_without_measuring(
     assert page.count('<table class="heat') >= 10
     # The page needs nothing else: pictures are in it, links stay within it.
     assert {a[:5] for a in re.findall(r'src="([^"]*)', page)} == {"data:"}
-    assert {a[0] for a in re.findall(r'href="([^"]*)', page)} <= {"#"}
+    links = set(re.findall(r'href="([^"]*)', page))
+    assert {"#two-task", "#split-mnist"} <= links
+    assert {link[1:] for link in links} <= set(re.findall(r'id="([^"]*)', page))
+    assert all(link.startswith("#") for link in links)
     stored = {p.name: p.read_bytes() for p in Path("r").glob("*.jsonl")}
     assert {"two-task.jsonl", "split-mnist.jsonl", "emergence.jsonl", "weights.jsonl"} <= set(stored)
     bench_main(args)

@@ -8,7 +8,7 @@ from autocl.ops.dropout import dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_the_right_share_is_dropped_and_the_rest_scaled(rate, dtype):
     torch.manual_seed(0)
     x = torch.randn(7, 100, 512, dtype=dtype)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, Dropout, StackConfig
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig
 from autocl.layers.feedforward import with_feedforward
 
 
@@ -40,8 +40,8 @@ class CausalAttention(nn.Module):
             raise InputError(f"attention needs heads that divide its width, got width {width}, heads {heads}")
         self.heads = heads
         self.norm = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
+        self.qkv = Linear(width, 3 * width, bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
@@ -71,7 +71,7 @@ class CausalAttention(nn.Module):
 
     def _split(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """q, k, v, each [B, N, T, D]."""
-        qkv = self.qkv(self.norm(h)).unflatten(-1, (3, self.heads, -1))
+        qkv = self.qkv(self.norm(h)).to(h.dtype).unflatten(-1, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         return q, k, v
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from autocl.names import Registry
 from autocl.ops.dropout import dropout
+from autocl.ops.linear import linear
 
 State = dict[str, Tensor]
 """A layer's part of the learner's state: named tensors, batch first."""
@@ -41,6 +42,20 @@ class Dropout(nn.Dropout):
     def forward(self, input: Tensor) -> Tensor:
         """Drop while training; else nothing happens."""
         return dropout(input, self.p) if self.training else input
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` by `autocl.ops.linear`: in bfloat16 where a training step asks for it.
+
+    Example:
+        >>> import torch
+        >>> Linear(3, 5)(torch.zeros(2, 3)).shape
+        torch.Size([2, 5])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[..., K] -> [..., N]; bfloat16 in bfloat16."""
+        return linear(input, self.weight, self.bias)
 
 
 @dataclass(frozen=True, kw_only=True)

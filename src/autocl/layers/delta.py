@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, Dropout, StackConfig, State
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.delta import delta
 
@@ -42,8 +42,8 @@ class DeltaLayer(nn.Module):
         self.head_size = width // heads
         self.additive = additive
         self.norm = nn.LayerNorm(width)
-        self.slow = nn.Linear(width, heads * (3 * self.head_size + 1), bias=False)
-        self.out = nn.Linear(width, width, bias=False)
+        self.slow = Linear(width, heads * (3 * self.head_size + 1), bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:
@@ -70,7 +70,7 @@ class DeltaLayer(nn.Module):
     def _written(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Project h to q, k, v [B, H, T, D] and β [B, H, T] by the slow network."""
         D = self.head_size
-        z = self.slow(self.norm(h)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        z = self.slow(self.norm(h)).to(h.dtype).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q, k, v, beta = z.split([D, D, D, 1], dim=-1)
         return _positive(q), _positive(k), v, beta.squeeze(-1).sigmoid()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from autocl.layers.base import Dropout, StackConfig
+from autocl.layers.base import Dropout, Linear, StackConfig
 
 
 class FeedForward(nn.Module):
@@ -30,10 +30,10 @@ class FeedForward(nn.Module):
         super().__init__()
         self.net = nn.Sequential(
             nn.LayerNorm(width),
-            nn.Linear(width, inner),
+            Linear(width, inner),
             nn.ReLU(),
             Dropout(dropout),
-            nn.Linear(inner, width),
+            Linear(inner, width),
             Dropout(dropout),
         )
 

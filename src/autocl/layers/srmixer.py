@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, Dropout, StackConfig, State
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0
@@ -39,10 +39,10 @@ def channel_mixer(embedding: int, dropout: float) -> nn.Module:
 def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
     inner = max(1, int(width * factor))
     return [
-        nn.Linear(width, inner),
+        Linear(width, inner),
         nn.GELU(),
         Dropout(dropout),
-        nn.Linear(inner, width),
+        Linear(inner, width),
         Dropout(dropout),
     ]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, Dropout, StackConfig, State
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
 from autocl.layers.feedforward import with_feedforward
 from autocl.ops.srwm import srwm
 
@@ -51,7 +51,7 @@ class SRWMLayer(nn.Module):
         rows = [torch.randn(heads, n, D) * std / D**0.5 for n, std in block_std]
         self.W = nn.Parameter(torch.cat(rows, dim=1))
         self.norm = nn.LayerNorm(width)
-        self.out = nn.Linear(width, width, bias=False)
+        self.out = Linear(width, width, bias=False)
         self.dropout = Dropout(dropout)
 
     def initial_state(self, batch: int) -> State:
@@ -63,6 +63,11 @@ class SRWMLayer(nn.Module):
         skip, u = self._branches(h)
         y, W = srwm(u, state["W"])
         return self._join(skip, y), {"W": W}
+
+    def learn(self, h: Tensor, state: State) -> State:
+        """Run a segment h [B, T, C] for its state alone, as the last layer of demos does."""
+        _, W = srwm(self._branches(h)[1], state["W"])
+        return {"W": W}
 
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C]: only the y-block of the state is read, for all queries at once."""

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from autocl.encoders import Encoder, Patches, build_encoder
 from autocl.errors import InputError
 from autocl.layers import MIXERS, Layer, StackConfig
+from autocl.layers.base import Linear
 from autocl.layers.srmixer import PatchInput
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner.base import Learner
@@ -146,10 +147,15 @@ class FastWeightLearner(Learner):
         return other
 
     def _learn(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        return self._show(f, y, state, self._remembering)[1]
+        return self._show(f, y, state, self._remembering, output=False)[1]
 
-    def _show(self, f: Tensor, y: Tensor, state: LearnerState, depth: int) -> tuple[Tensor, LearnerState]:
-        """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state."""
+    def _show(
+        self, f: Tensor, y: Tensor, state: LearnerState, depth: int, *, output: bool = True
+    ) -> tuple[Tensor, LearnerState]:
+        """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state.
+
+        With output=False a last layer that can learn without answering does; what comes out means nothing.
+        """
         tensors: dict[str, Tensor] = {}
         shown = y
         if self.config.labels == "delayed":
@@ -157,7 +163,10 @@ class FastWeightLearner(Learner):
             tensors["delayed.label"] = y[:, -1]
         h = self._embed(f, shown)
         for i, layer in enumerate(islice(self._stack(), depth)):
-            h, new = layer(h, state.part(str(i)))
+            if not output and i + 1 == depth and isinstance(layer, SRWMLayer):
+                new = layer.learn(h, state.part(str(i)))
+            else:
+                h, new = layer(h, state.part(str(i)))
             tensors |= {f"{i}.{name}": t for name, t in new.items()}
         if self.readout is not None:
             new = self.readout.learn(f, y, state.part("readout"))
@@ -179,7 +188,7 @@ class FastWeightLearner(Learner):
         """Input projection of [features; one-hot label or unknown] -> [B, T, C]."""
         one_hot = F.one_hot(label, self.config.n_classes + 1).to(f.dtype)
         h: Tensor = self.input(torch.cat([f, one_hot], dim=-1))
-        return h
+        return h.to(f.dtype)
 
 
 def build_layers(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn.ModuleList]:
@@ -198,7 +207,7 @@ def build_layers(config: LearnerConfig, encoder: Encoder) -> tuple[nn.Linear, nn
             embedding=stack.width,
         )
         if patches
-        else nn.Linear(encoder.n_features + labels, stack.width)
+        else Linear(encoder.n_features + labels, stack.width)
     )
     return projection, MIXERS.get(config.mixer)(stack)
 

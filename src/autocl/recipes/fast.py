@@ -84,6 +84,7 @@ def fast_two_task() -> Recipe:
         prototype=1.0,
         steps=2000,
         batch_size=32,
+        bf16=True,
     )
 
 

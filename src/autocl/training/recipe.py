@@ -152,7 +152,9 @@ class Recipe:
     finetune: bool = False
     """It finetunes a learner: without stages or `init_from` it does not start."""
     bf16: bool = False
-    """Encode in bfloat16 (CPUs with AVX-512-BF16 or AMX, GPUs); the recurrence stays in float32."""
+    """Encode in bfloat16 and, on CPUs, take the products of dense layers in it, where the machine has
+    instructions for it (CPUs with AVX-512-BF16 or AMX, GPUs); elsewhere nothing happens. The recurrence,
+    read-outs, weights and optimiser stay in float32, and so does every learner when it is used."""
     stages: tuple["Recipe", ...] = ()
     """Recipes to run before, one after the other, each in a folder of its own; each stage, and at last this
     recipe itself, starts from the best learner of the stage before it."""

@@ -64,7 +64,7 @@ def prepare(
     learner = learner.to(ranks.device).train()
     o = recipe.optimiser
     trained = [p for p in learner.parameters() if p.requires_grad]
-    optimiser = torch.optim.Adam(trained, lr=o.lr, betas=o.betas, eps=o.eps)
+    optimiser = torch.optim.Adam(trained, lr=o.lr, betas=o.betas, eps=o.eps, fused=True)
     run = Run(
         recipe=recipe, folder=folder, ranks=ranks, learner=learner, optimiser=optimiser,
         train=train_sampler, val=val_sampler, progress=Progress(),

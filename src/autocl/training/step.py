@@ -18,6 +18,7 @@ from autocl.errors import TrainingError
 from autocl.learner import Learner, LearnerState
 from autocl.matrix import TransferMatrix
 from autocl.objective import StreamLosses, acl_objective, prototype_loss
+from autocl.ops.linear import bf16_pays, bf16_products
 from autocl.training.recipe import Recipe
 from autocl.training.run import Run
 
@@ -57,10 +58,12 @@ class TrainingStep(nn.Module):
             batch: the streams.
             state: handed on from the batch before, or None.
         """
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.recipe.bf16):
+        bf16 = self.recipe.bf16 and bf16_pays(images.device)
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=bf16):
             features = self.learner.encode(images)
         features = features.float()
-        outcome = acl_objective(self.learner, features, batch, self.recipe.objective, state=state)
+        with bf16_products(bf16):
+            outcome = acl_objective(self.learner, features, batch, self.recipe.objective, state=state)
         loss = outcome.loss
         if self.recipe.prototype:
             loss = loss + self.recipe.prototype * prototype_loss(features, batch.pool_classes)

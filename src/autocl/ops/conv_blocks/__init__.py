@@ -25,11 +25,13 @@ class BlockParameters(NamedTuple):
 
 
 def supports(x: Tensor) -> bool:
-    """Whether `conv_blocks` can take x: on the CPU, in full precision, outside `torch.compile` and export."""
+    """Whether `conv_blocks` can take x: on the CPU, in full precision, outside `torch.compile` and export.
+
+    Under autocast it convolves in bfloat16.
+    """
     return (
         x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.float64)
-        and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
         and available("numba")
     )
@@ -37,7 +39,9 @@ def supports(x: Tensor) -> bool:
 
 def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: float) -> Tensor:
     """Blocks of conv 3×3 → instance norm → max-pool → dropout → ReLU; see `cpu.conv_blocks`."""
+    bf16 = torch.is_autocast_enabled("cpu") and x.dtype == torch.float32
     # Imported here because importing numba takes longer than importing all of autocl.
     from autocl.ops.conv_blocks import cpu
 
-    return cpu.conv_blocks(x, parameters, dropout=dropout)
+    with torch.autocast("cpu", enabled=False):
+        return cpu.conv_blocks(x, parameters, dropout=dropout, bf16=bf16)

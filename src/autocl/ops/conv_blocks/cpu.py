@@ -13,25 +13,30 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from autocl.ops.bfloat16 import numbers
 from autocl.ops.conv_blocks import BlockParameters, kernel
 from autocl.ops.threads import in_threads
 
 CHUNK_PIXELS = 32 * 32 * 32
-"""Input pixels per chunk and thread: 32 images of 32×32. The fastest of 8, 16 and 32, see README.md."""
+"""Pixels that one convolution takes at once, for each thread: 32 images of 32×32, 128 of 16×16."""
 EPS = 1e-5
 """Added to the variance; the default of `torch.nn.InstanceNorm2d`."""
 
 
-def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: float) -> Tensor:
+def conv_blocks(
+    x: Tensor, parameters: Iterable[BlockParameters], *, dropout: float, bf16: bool = False
+) -> Tensor:
     """L blocks of conv 3×3 (padding 1) → instance norm → max-pool 2×2 → dropout → ReLU, on the CPU.
 
     Gradients reach x and all parameters and are exact, but cannot be differentiated again. That of a bias
-    is zero, because the norm takes the bias away. Dropout draws L numbers from torch's generator.
+    is zero, because the norm takes the bias away. Dropout draws 2L numbers from torch's generator.
 
     Args:
         x: [n, C, H, W], float32 or float64, n > 0, with at least 2^L rows and columns.
         parameters: of the L blocks.
         dropout: rate in [0, 1); 0 when not training.
+        bf16: convolve in bfloat16, and keep images in it between the blocks; x is float32 then. Statistics
+            of the norm, parameters, their gradients and what is returned are float32.
 
     Returns:
         [n, F, H // 2^L, W // 2^L], channels last in memory.
@@ -42,14 +47,12 @@ def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: fl
         torch.Size([2, 4, 4, 4])
     """
     weights, biases, gammas, betas = zip(*parameters, strict=True)
-    flat = (*map(_channels_last, weights), *biases, *gammas, *betas)
-    seeds = torch.randint(2**62, (len(weights),)).tolist() if dropout > 0 else [0] * len(weights)
-    size = max(1, torch.get_num_threads() * CHUNK_PIXELS // (x.shape[-2] * x.shape[-1]))
-    chunks = [
-        _Chunk.apply(chunk, number * size, dropout, seeds, *flat)  # type: ignore[no-untyped-call]
-        for number, chunk in enumerate(torch.split(x, size))
-    ]
-    return torch.cat(chunks)
+    dtype = torch.bfloat16 if bf16 else x.dtype
+    flat = (*(_channels_last(w.to(dtype)) for w in weights), *biases, *gammas, *betas)
+    seeds = torch.randint(2**32, (len(weights), 2)) if dropout > 0 else torch.zeros(len(weights), 2)
+    words = seeds.numpy().astype(np.uint32)
+    out: Tensor = _Blocks.apply(x, dropout, words, *flat)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Saved(NamedTuple):
@@ -57,8 +60,6 @@ class _Saved(NamedTuple):
 
     h: Tensor
     """[n, C or F, H, W], the block's input."""
-    y: Tensor
-    """[n, F, H, W], the convolution's output."""
     place: Tensor
     """uint8 [n, F, H // 2, W // 2]: which of the four pixels went through the pool and the ReLU, if any."""
     mean: Tensor
@@ -67,63 +68,89 @@ class _Saved(NamedTuple):
     """[n, F], one over the standard deviation."""
 
 
-class _Chunk(torch.autograd.Function):
-    """All blocks on a chunk small enough that what one operation writes the next finds in cache."""
+class _Blocks(torch.autograd.Function):
+    """All blocks, each in chunks small enough that what the convolution writes the kernel finds in cache."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, first: int, dropout: float, seeds: list[int], *parameters: Tensor
+        ctx: Any, x: Tensor, dropout: float, words: npt.NDArray[np.uint32], *parameters: Tensor
     ) -> Tensor:
-        depth = len(seeds)
+        depth = len(words)
         weights, _, gammas, betas = (parameters[i * depth : (i + 1) * depth] for i in range(4))
-        h = _channels_last(x)
+        h = _channels_last(x.to(weights[0].dtype))
         saved: list[Tensor] = []
-        for block, seed in enumerate(seeds):
-            y = _convolve(h, weights[block])
-            n, F, H, W = y.shape
-            pooled = (n, F, H // 2, W // 2)
-            out = torch.empty(pooled, dtype=y.dtype, memory_format=torch.channels_last)
-            place = torch.empty(pooled, dtype=torch.uint8, memory_format=torch.channels_last)
-            mean, rstd = y.new_empty(n, F), y.new_empty(n, F)
+        ys: list[Tensor] = []
+        keeping = any(ctx.needs_input_grad)
+        for block in range(depth):
+            n, _, H, W = h.shape
+            F = len(weights[block])
+            out, place = (
+                torch.empty(n, F, H // 2, W // 2, dtype=dtype, memory_format=torch.channels_last)
+                for dtype in (h.dtype, torch.uint8)
+            )
+            mean, rstd = torch.empty(2, n, F, dtype=x.dtype)
             norm = (gammas[block].detach().numpy(), betas[block].detach().numpy(), EPS)
-            run = partial(kernel.forward, first, *norm, dropout, np.uint64(seed))
-            in_threads(run, H * W, *map(_pixels, (y, out, place)), mean.numpy(), rstd.numpy())
-            # The first block's y is most of the memory and, from few input channels, soon made again.
-            saved += _Saved(h, y if block else y.new_empty(0), place, mean, rstd)
+            for part in _chunks(h):
+                y = _convolve(h[part], weights[block])
+                run = partial(kernel.forward, part.start, *norm, dropout, words[block])
+                images = map(_pixels, (y, out[part], place[part]))
+                in_threads(run, H * W, *images, mean[part].numpy(), rstd[part].numpy())
+                # The first block's y is most of the memory and, from few input channels, soon made again.
+                if keeping and block:
+                    ys.append(y)
+            saved += _Saved(h, place, mean, rstd)
             h = out
-        ctx.save_for_backward(*weights, *gammas, *saved)
+        ctx.save_for_backward(*weights, *gammas, *saved, *ys)
         ctx.dropout, ctx.depth = dropout, depth
-        return h
+        return h.to(x.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         depth = ctx.depth
         weights, gammas = ctx.saved_tensors[:depth], ctx.saved_tensors[depth : 2 * depth]
-        saved = ctx.saved_tensors[2 * depth :]
         width = len(_Saved._fields)
+        saved = ctx.saved_tensors[2 * depth : (2 + width) * depth]
+        ys = list(ctx.saved_tensors[(2 + width) * depth :])
         dweights: list[Tensor] = []
         dgammas: list[Tensor] = []
         dbetas: list[Tensor] = []
-        g: Tensor | None = grad_outputs[0]
+        g = _channels_last(grad_outputs[0].to(weights[0].dtype))
+        dx: Tensor | None = None
         for block in reversed(range(depth)):
-            h, y, place, mean, rstd = _Saved(*saved[block * width : (block + 1) * width])
-            # The kernel turns y into its gradient in place, so a kept one is copied: backward may run twice.
-            dy = y.clone() if block else _convolve(h, weights[block])
+            h, place, mean, rstd = _Saved(*saved[block * width : (block + 1) * width])
             dgamma, dbeta = torch.empty_like(mean), torch.empty_like(mean)
+            dweight = torch.zeros_like(weights[block], dtype=mean.dtype)
+            dh = torch.empty_like(h) if block or ctx.needs_input_grad[0] else None
             run = partial(kernel.backward, gammas[block].detach().numpy(), ctx.dropout)
-            images = (_pixels(dy), _pixels(place), mean.numpy(), rstd.numpy(), _pixels(_channels_last(g)))
-            in_threads(run, dy[0, 0].numel(), *images, dgamma.numpy(), dbeta.numpy())
-            wanted = [block > 0 or ctx.needs_input_grad[0], True, False]
-            g, dweight, _ = torch.ops.aten.convolution_backward(
-                dy, h, weights[block], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, wanted
-            )
+            for part in reversed(_chunks(h)):
+                # The kernel turns y into its gradient in place. Backward may run twice: a kept y is copied.
+                dy = ys.pop().clone() if block else _convolve(h[part], weights[block])
+                statistics = (x[part].numpy() for x in (mean, rstd))
+                images = (_pixels(dy), _pixels(place[part]), *statistics, _pixels(g[part]))
+                in_threads(run, dy[0, 0].numel(), *images, dgamma[part].numpy(), dbeta[part].numpy())
+                gradient, more, _ = torch.ops.aten.convolution_backward(
+                    dy, h[part], weights[block], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1,
+                    [dh is not None, True, False],
+                )  # fmt: skip
+                dweight += more
+                if dh is not None:
+                    dh[part] = gradient
+            g, dx = dh if dh is not None else g, dh
             dweights.append(dweight)
             dgammas.append(dgamma.sum(0))
             dbetas.append(dbeta.sum(0))
         dbiases = [torch.zeros_like(dbeta) for dbeta in dbetas]
         gradients = (dweights, dbiases, dgammas, dbetas)
-        return (g, None, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
+        dx = None if dx is None else dx.to(grad_outputs[0].dtype)
+        return (dx, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
+
+
+def _chunks(h: Tensor) -> list[slice]:
+    """Images of h [n, C, H, W] that go together."""
+    n, _, H, W = h.shape
+    size = max(1, torch.get_num_threads() * CHUNK_PIXELS // (H * W))
+    return [slice(lo, min(lo + size, n)) for lo in range(0, n, size)]
 
 
 def _convolve(h: Tensor, weight: Tensor) -> Tensor:
@@ -136,5 +163,5 @@ def _channels_last(t: Tensor | None) -> Tensor:
 
 
 def _pixels(t: Tensor) -> npt.NDArray[Any]:
-    """[n, F, H, W], channels last in memory, as a view [n, H, W, F]."""
-    return t.permute(0, 2, 3, 1).numpy()
+    """[n, F, H, W], channels last in memory, as a view [n, H, W, F]; bfloat16 as its bits."""
+    return numbers(t.permute(0, 2, 3, 1))

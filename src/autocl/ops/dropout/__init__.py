@@ -12,7 +12,7 @@ __all__ = ["dropout"]
 def dropout(x: Tensor, rate: float) -> Tensor:
     """Zero each element with chance `rate` and scale the others, so that the mean stays.
 
-    On the CPU in full precision by a numba kernel, elsewhere by torch; both take their randomness from
+    On the CPU by a numba kernel, elsewhere by torch; both take their randomness from
     torch's generator, but not the same numbers.
 
     Args:
@@ -26,7 +26,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     """
     if rate == 0:
         return x
-    fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64, torch.bfloat16)
     if fits and not torch.compiler.is_compiling() and available("numba"):
         # Imported here because importing numba takes longer than importing all of autocl.
         from autocl.ops.dropout.cpu import dropout_cpu

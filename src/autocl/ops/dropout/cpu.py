@@ -12,6 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 from torch import Tensor
 
+from autocl.ops.bfloat16 import narrow, numbers, widen
 from autocl.ops.jit import njit
 from autocl.ops.threads import in_threads
 
@@ -39,12 +40,15 @@ def mix(_, i, first, second):
 
 @njit(nogil=True, error_model="numpy")
 def drop(first, second, threshold, scale, lo, hi, x, out):
-    """Fill out[lo:hi] with x[lo:hi] times 0 where the hash is below the threshold, else times scale."""
-    zero = x.dtype.type(0)
+    """Fill out[lo:hi] with x[lo:hi] times 0 where the hash is below the threshold, else times scale.
+
+    Both may be bfloat16, as bits in uint16; scale is float32 then.
+    """
+    zero = scale - scale  # of the same precision
     # Slices, because an index that cannot be negative lets the loop become vector instructions.
     x, out = x[lo:hi], out[lo:hi]
     for i in range(len(x)):
-        out[i] = x[i] * (scale if mix(lo + i, first, second) >= threshold else zero)
+        out[i] = narrow(widen(x[i]) * (scale if mix(lo + i, first, second) >= threshold else zero), out)
 
 
 class _Dropout(torch.autograd.Function):
@@ -53,10 +57,10 @@ class _Dropout(torch.autograd.Function):
         ctx.how = rate, words
         flat = x.contiguous().view(-1)
         out = torch.empty_like(flat)
-        scale = flat.numpy().dtype.type(1 / (1 - rate))
+        scale = (np.float64 if x.dtype == torch.float64 else np.float32)(1 / (1 - rate))
         first, second = map(np.uint32, words)
         run = partial(drop, first, second, np.uint32(rate * 2**32), scale)
-        in_threads(run, 1, flat.detach().numpy(), out.numpy())
+        in_threads(run, 1, numbers(flat.detach()), numbers(out))
         return out.view(x.shape)
 
     @staticmethod
