@@ -20,13 +20,13 @@ endef
 
 $(TORCH): constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "First use: about 0.4 GB are downloaded (half of it PyTorch, CPU build) into .venv, 1 GB on disk."
+	@echo "First use: about 0.4 GB are downloaded (half of it PyTorch, CPU build) into .venv, less than 1 GB on disk."
 	$(get_torch)
 	@touch $@
 
 # A first look does without its packages' own tests and headers; whoever works on autocl gets them back.
 $(RUNTIME): $(TORCH) pyproject.toml
-	$(PIP) -q -e .
+	$(PIP) -q -e '.[tour]'
 	@test -e $(DEV) || { $(BIN)/python tools/slim.py && touch $(SLIM); }
 	@touch $@
 

@@ -215,7 +215,7 @@ def test_every_help_is_short_and_ends_with_examples(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     help_, _, examples = text.partition("\nexamples:\n")
     assert f"usage: autocl {name}" in help_
-    assert len(help_.splitlines()) <= 52  # bench has the most options, two lines each at this width
+    assert len(help_.splitlines()) <= 40
     assert f"autocl {name}" in examples
     assert not CITED.search(text)
 
@@ -253,6 +253,21 @@ def test_reader_that_has_seen_enough__no_complaint() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+def test_ten_classes_are_too_few_to_train_and_the_line_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(10):
+        (tmp_path / "mine" / str(i)).mkdir(parents=True)
+    folder = tmp_path / "mine"
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "fast_split_class", "--sources.0.name", str(folder), "--dry-run"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.strip()
+    assert "\n" not in said
+    assert "has 10 classes, and fast_split_class takes 50" in said
+    assert f"autocl eval everyday --data {folder}" in said
 
 
 @pytest.fixture(autouse=True)

@@ -116,12 +116,13 @@ def test_wheel_and_sdist_hold_the_zoo(built: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wheel_runs_in_an_empty_environment_far_from_the_checkout(built: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["whl", "tar.gz"])
+def test_wheel_and_sdist_run_in_an_empty_environment(built: Path, tmp_path: Path, kind: str) -> None:
     python = _environment(tmp_path / "empty")
     away = tmp_path / "away"
     away.mkdir()
-    (wheel,) = built.glob("*.whl")
-    got = _run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel)], away)
+    (file,) = built.glob(f"*.{kind}")  # an sdist is built into a wheel by pip, with what it holds alone
+    got = _run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(file)], away)
     assert got.returncode == 0, got.stderr
     where = _run([python, "-c", "import autocl; print(autocl.__file__)"], away)
     assert Path(where.stdout.strip()).is_relative_to(tmp_path / "empty"), where

@@ -14,7 +14,7 @@ from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.passage import run_streams
 from autocl.readouts import ReadoutConfig
-from autocl.tour import contest, pair, streams
+from autocl.tour import contest, pair, photographs, streams
 from autocl.tour.contest import mistakes, watch
 from autocl.tour.used import use
 from small_learners import GRAY, small
@@ -124,3 +124,20 @@ def test_both_halves_of_the_pair_are_asked_the_same(monkeypatch):
     assert (one.name, other.name) == (first, second)
     m = pair.measure(learner).values
     assert one.shares == pytest.approx((float(m[0, 0]), float(m[1, 0]), float(m[1, 1])))
+
+
+def test_photographs_are_learned_beside_simple_rivals(capsys):
+    if not photographs.available():
+        pytest.skip("photographs need autocl[tour]")
+    X, y, Q, truth = photographs.cuttings()
+    assert len(X) == len(y) == photographs.SHOTS * len(photographs.PARTS)
+    assert len(Q) == len(truth) == photographs.ASKED * len(photographs.PARTS)
+    assert [set(y[i : i + 6]) for i in (0, 6, 12)] == [set(pair.split("/")) for pair in photographs.PAIRS]
+    found = photographs.measure()
+    photographs.show(found, Console(width=120))
+    printed = capsys.readouterr().out
+    for name, shares in found.seen.items():
+        assert len(shares) == len(photographs.PAIRS)
+        row = next(line for line in printed.splitlines() if line.startswith(f" {name} "))
+        assert re.findall(r"\d+\.\d", row) == [f"{100 * share:.1f}" for share in shares]
+    assert found.seen["photos"][-1] > 0.9  # six quite different things

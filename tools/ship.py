@@ -35,7 +35,6 @@ PURPOSE = {
     "three-task": "Three 5-way tasks, each from one of three sets: Omniglot, mini-ImageNet, FC100.",
     "two-task-fc100": "two-task with FC100 in the place of Omniglot: two tasks of photographs.",
     "two-task-fc100-noacl": "The same without the backward terms: it forgets. For comparison only.",
-    "two-task-fc100-kernel": "two-task-fc100 with our read-out, which keeps two tasks of photographs better.",
     "split-domain": "Streams of 2-way tasks that share two outputs (domain-incremental).",
     "split-domain-linear": "split-domain without our read-out: the paper's architecture, the same recipe.",
     "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
@@ -53,7 +52,7 @@ PURPOSE = {
 
 CHECKS = {
     **dict.fromkeys(("two-task", "two-task-noacl"), "two-task"),
-    **dict.fromkeys(("two-task-fc100", "two-task-fc100-kernel", "two-task-fc100-noacl"), "two-task-fc100"),
+    **dict.fromkeys(("two-task-fc100", "two-task-fc100-noacl"), "two-task-fc100"),
     "three-task": "diverse",
     **dict.fromkeys(("quick", "quick-noacl"), "two-task-ood"),
     **dict.fromkeys(

@@ -4,6 +4,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -24,6 +25,8 @@ SHAPES = {
     "line": [(170, 40), (165, 290)],
     "corner": [(70, 60), (70, 260), (270, 260)],
     "hook": [(60, 90), (170, 50), (270, 120), (170, 280)],
+    "7": [(85, 70), (250, 70), (150, 290)],
+    "0": [(170, 50), (100, 110), (100, 230), (170, 290), (235, 230), (235, 110), (170, 50)],
 }
 
 
@@ -42,7 +45,9 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def page(address: str, chromium: Browser) -> Iterator[Page]:
     """The page, ready; whatever it complains of in the console fails the test."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, permissions=["camera"])
+    context = chromium.new_context(
+        viewport={"width": 1440, "height": 1000}, permissions=["camera"], has_touch=True
+    )
     page = context.new_page()
     page.set_default_timeout(SLOW)
     expect.set_options(timeout=SLOW)
@@ -226,6 +231,78 @@ def test_a_folder_is_taught_whole(page, tmp_path):
     expect(page.locator("#chart svg")).to_be_visible()
 
 
+def dropped(page: Page, *paths: Path) -> None:
+    """Drop files or folders on the page, as the browser hears it from the desktop."""
+    box = page.locator("#input").bounding_box()
+    assert box is not None
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    desktop = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        where = {"x": box["x"] + 100, "y": box["y"] + 100}
+        desktop.send("Input.dispatchDragEvent", {"type": kind, "data": data, **where})
+
+
+def test_a_picture_is_dropped_and_so_is_a_folder(page, tmp_path):
+    teach(page, "line")
+    for label in ("red", "blue"):
+        (tmp_path / "colours" / label).mkdir(parents=True)
+        for i in range(2):
+            Image.new("RGB", (40, 40), label).save(tmp_path / "colours" / label / f"{i}.png")
+    dropped(page, tmp_path / "colours" / "red" / "0.png")
+    expect(page.locator("#picture")).to_be_visible()
+    expect(page.locator(".bar")).to_have_count(1)
+    assert counts(page) == ["1 example"]  # it was asked about, not taught
+    dropped(page, tmp_path / "colours")
+    expect(page.locator("#status")).to_contain_text("Learned 4 pictures of 2 classes")
+    assert sorted(counts(page)) == ["1 example", "2 examples", "2 examples"]
+    assert "dragging" not in page.locator("body").get_attribute("class")
+
+
+def test_a_picture_is_pasted(page):
+    teach(page, "line")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate(
+        """async () => {
+             const canvas = new OffscreenCanvas(40, 40);
+             canvas.getContext("2d").fillRect(10, 10, 20, 20);
+             const item = new ClipboardItem({"image/png": await canvas.convertToBlob()});
+             await navigator.clipboard.write([item]);
+           }"""
+    )
+    page.focus("#tab-draw")
+    page.keyboard.press("Control+V")
+    expect(page.locator("#picture")).to_be_visible()
+    expect(page.locator(".bar")).to_have_count(1)
+    page.fill("#name", "square")
+    page.click("#name-form button")
+    expect(page.locator(".card")).to_have_count(2)
+
+
+def test_a_finger_draws(page):
+    finger = page.context.new_cdp_session(page)
+    box = page.locator("#pad").bounding_box()
+    assert box is not None
+    before = page.evaluate("scrollY")
+    for kind, at in (("touchStart", 60), ("touchMove", 150), ("touchMove", 240), ("touchEnd", None)):
+        points = [] if at is None else [{"x": box["x"] + at, "y": box["y"] + at}]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert page.evaluate("scrollY") == before  # the board is drawn on, not scrolled by
+    page.fill("#name", "slope")
+    page.locator("#name-form button").tap()
+    expect(page.locator(".card")).to_have_count(1)
+    ink = page.evaluate(
+        """async () => {
+             const bitmap = await createImageBitmap(document.querySelector(".thumb img"));
+             const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+             const context = canvas.getContext("2d", { willReadFrequently: true });
+             context.drawImage(bitmap, 0, 0);
+             const gray = (x, y) => context.getImageData(x, y, 1, 1).data[0];
+             return [gray(12, 12), gray(28, 28), gray(44, 44), gray(44, 12), gray(12, 44)];
+           }"""
+    )
+    assert [value > 128 for value in ink] == [True, True, True, False, False]
+
+
 def test_the_webcam_teaches_while_a_key_is_held(page):
     teach(page, "line")
     page.click("#tab-camera")
@@ -255,8 +332,13 @@ def test_the_tour_shows_who_remembers(page):
     assert learner > sgd
     page.click("#watch summary")
     assert page.locator("#chart-table tbody tr").count() == 15
+    for digit in ("0", "7"):  # what a visitor does next
+        asked = page.evaluate("document.body.dataset.answers")
+        stroke(page, SHAPES[digit])
+        page.wait_for_function("(n) => Number(document.body.dataset.answers) > n", arg=int(asked or 0))
+        page.wait_for_timeout(1000)  # until the whole stroke is answered
+        assert page.inner_text("#verdict strong") == digit
     before = page.get_attribute("#state-picture", "src")
-    stroke(page, SHAPES["line"])
     page.locator(".bar").first.click()
     expect(page.locator("#state-picture")).not_to_have_attribute("src", before)
 

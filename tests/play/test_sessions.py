@@ -163,6 +163,30 @@ def test_sessions_that_nobody_uses_end_and_there_are_never_too_many(learner, tmp
     again.close()
 
 
+def test_earlier_states_of_all_sessions_together_are_bounded(learner):
+    engine = Engine(learner)
+    engine._warm_up()
+    pictures = [decoded(i) for i in range(4)]
+    seen = engine._encoder.encode(pictures)
+    now = [0.0]
+    one_state = Sessions(engine, Limits()).create()
+    one_state.learn(seen[:1], ["a"])
+    limits = Limits(all_bytes=6 * one_state.state_bytes)
+    sessions = Sessions(engine, limits, clock=lambda: now[0])
+    old, new = sessions.create(), sessions.create()
+    for session in (old, new):
+        for i in range(4):
+            now[0] += 1
+            sessions.change(session.name, lambda s, i=i: s.learn(seen[i : i + 1], ["ab"[i % 2]]))
+    assert old.kept_bytes + new.kept_bytes <= limits.all_bytes
+    assert old.moments == [0, 4]  # it was used longer ago
+    assert new.moments == [0, 1, 2, 3, 4]
+    assert old.classes == new.classes == {"a": 2, "b": 2}
+    assert old.predict(seen) == new.predict(seen)
+    with pytest.raises(RefusedError, match="nearest before it is 0"):
+        old.go_to(2)
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a" * 21, "", "x" * 22])
 def test_names_reach_no_other_file(learner, tmp_path, name):
     sessions = Sessions(Engine(learner), Limits(), tmp_path / "store")

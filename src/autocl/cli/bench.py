@@ -44,14 +44,14 @@ def bench(
     backbone: UseAppendAction[tuple[str, ...]] = (),
     run: UseAppendAction[tuple[Path, ...]] = (),
     runs: Left[int] = None,
-    queries: Left[int] = None,
-    demos: Demos = "random",
+    queries: Annotated[Left[int], arg(metavar="N")] = None,
+    demos: Annotated[Demos, arg(metavar="HOW")] = "random",
     forward: bool = False,
     quick: bool = False,
-    diet: Left[Diet] = None,
+    diet: Annotated[Left[Diet], arg(metavar="HOW")] = None,
     embedding: Left[str] = None,
     row: Left[str] = None,
-    split: Literal["test", "validation"] = "test",
+    split: Annotated[Literal["test", "validation"], arg(metavar="NAME")] = "test",
     again: bool = False,
     out: Left[Path] = None,
 ) -> None:
@@ -59,35 +59,31 @@ def bench(
 
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
-    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything
-    but world, which compares learners with simple rivals on their own features.
+    all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything but world,
+    which compares learners with simple rivals on their own features. Learners are names in the zoo, files, or
+    folders of runs.
 
     Args:
-        learner: a name in the zoo, a file, or the folder of a run. Default: the whole zoo, unless --method.
+        learner: whom to measure; default: the whole zoo, unless --method.
         method: a method by name, or "all".
-        backbone: a frozen network (see `autocl features`) behind which learners of vectors and --method
-            stand. Default: none; in the tables backbone and split-cifar100, the embedded ones.
+        backbone: frozen network before them (see autocl features).
         run: folder of a training run, for emergence.
         runs: how many; default: as the paper.
         queries: ask so many of each task at most; default: all.
-        demos: random, or paper: blocks of the file, as the authors' code.
+        demos: random, or paper: blocks of the file.
         forward: ask about tasks still to come, too.
         quick: a rough look with few runs and queries.
-        diet: what --method learns of each task: all images (full), or the learner's few (demos).
-        embedding: the learner whose encoder --method uses; default: the first --learner. world: the
-            learner whose encoder's features a learner of vectors is shown.
-        row: the paper's row to compare with; default: the one that says of itself what the learner's file
-            says, field by field.
-        split: world: "test" reports, "validation" is there to choose by.
-        again: world: measure learners anew, after a change of code that left their weights alone.
-        out: folder of results; default: results, or results-quick with --quick.
+        diet: --method learns all images (full), or few (demos).
+        embedding: learner whose encoder --method uses; default: the first.
+        row: the paper's row beside it; default: the one that fits.
+        split: world: test, or validation to choose by.
+        again: world: measure anew, though weights are the same.
+        out: folder; default: results, with --quick results-quick.
 
     Examples:
-        autocl bench split-mnist --learner split-class
-        autocl bench split-mnist --method ewc --method adam
-        autocl bench backbone --backbone lite2 --learner vectors --method shrunk-lda
+        autocl bench split-mnist --learner split-class --method ewc
+        autocl bench backbone --backbone lite2 --learner vectors
         autocl bench world --learner everyday --learner photos
-        autocl bench all --quick
     """
     out = Path("results-quick" if quick else "results") if out is None else out
     options = Options(runs=runs, queries=queries, demos=demos, forward=forward, quick=quick)

@@ -90,8 +90,9 @@ def show(result: OwnResult, data: str, runs: int) -> None:
     cells = [(label, *(f"{100 * float(v):.1f}" for v in values)) for label, *values in each]
     console.print(tabulate(("class", *COLUMNS), cells, right=COLUMNS))
     say(
-        f"from when new to now: {-ours.choice:+.1f} points for more classes to choose from, "
-        f"{-ours.forgetting:+.1f} for having learned them one task after the other"
+        # Rounded before the sign: a loss of nothing is +0.0.
+        f"from when new to now: {0 - round(ours.choice, 1):+.1f} points for more classes to choose from, "
+        f"{0 - round(ours.forgetting, 1):+.1f} for having learned them one task after the other"
     )
 
 

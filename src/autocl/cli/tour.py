@@ -14,7 +14,7 @@ from autocl.evaluation.trace import record_film
 from autocl.learner import Learner
 from autocl.learner.find import display_name, find_learner, learner_file
 from autocl.tour import pair as pairs
-from autocl.tour import streams
+from autocl.tour import photographs, streams
 from autocl.tour.contest import mistakes, play, watch
 from autocl.tour.page import Told, write_tour
 from autocl.tour.used import use
@@ -31,7 +31,7 @@ def tour(
 ) -> None:
     """See classes being learned one after the other, beside simple rivals; write OUT/index.html.
 
-    Digits of scikit-learn and drawings made by a program: nothing is downloaded.
+    Digits and photographs of scikit-learn, and drawings made by a program: nothing is downloaded.
 
     Args:
         learner: names in the zoo, or paths; default: everyday.
@@ -61,12 +61,17 @@ def tour(
             f"{100 * used.accuracy:.1f} % of {used.asked:,} others; {used.kilobytes:,.0f} KB on disk",
             console=console,
         )
+    cut = photographs.measure() if photographs.available() else None
+    if cut is None:
+        say("\nphotographs: pip install 'autocl[photos]' shows them here, too", style="dim", console=console)
+    else:
+        photographs.show(cut, console)
     found = pairs.measure_pair()
     pairs.show(found, console)
     shown = find_learner(found[0].name)
     film = record_film(shown, pairs.film_stream(shown))
     told = Told(
-        contests=contests, wrong=wrong, asked=asked, used=used, pair=found, film=film,
+        contests=contests, wrong=wrong, asked=asked, used=used, cut=cut, pair=found, film=film,
         seconds=time.perf_counter() - started,
     )  # fmt: skip
     say(f"\nthe page is {write_tour(out / 'index.html', told).resolve()}", console=console)

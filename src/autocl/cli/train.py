@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +18,14 @@ from tyro.conf import Positional, arg
 
 from autocl.cli.terminal import Left, run
 from autocl.config import to_dict
+from autocl.data.catalog import CATALOG
+from autocl.data.stream_config import StreamConfig
 from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training import parallel
 from autocl.training.recipe import Recipe, read_recipe
 from autocl.training.run import InterruptedRunError, prepare
+from autocl.training.sources import HELD_OUT_PART
 from autocl.training.step import TrainingStep, train_step
 from autocl.training.trainer import train as train_learner
 
@@ -98,6 +102,7 @@ def _start(name: str, args: Sequence[str]) -> None:
     """Start a run of a recipe, or rehearse it."""
     recipe = get_recipe(name)
     chosen = read_order(recipe, args)
+    check_folders(chosen.recipe)
     if chosen.dry_run:
         print_cost(chosen.recipe, chosen.device)
         return
@@ -111,6 +116,33 @@ def _resume(folder: Path, args: Sequence[str]) -> None:
     if order.out is not None or order.dry_run:
         raise InputError(f"--resume goes on in {folder} itself: leave --out and --dry-run out")
     _say_best(train_learner(order.recipe, folder, resume=True, device=order.device))
+
+
+def check_folders(recipe: Recipe) -> None:
+    """Refuse a folder of one's own with too few classes, and say what to do instead.
+
+    Raises:
+        InputError: the streams of the recipe need more.
+    """
+    streams = recipe.streams
+    asked = streams.classes_per_set(len(recipe.sources)) if isinstance(streams, StreamConfig) else 1
+    trained = max(streams.pool_classes if streams.drawing == "pooled" else 0, asked)
+    for source in recipe.sources:
+        folder = Path(source.name)
+        if source.name in CATALOG or not folder.is_dir():
+            continue
+        found = sum(place.is_dir() and not place.name.startswith(".") for place in folder.iterdir())
+
+        def enough(n: int) -> bool:
+            held_out = max(1, n // HELD_OUT_PART)
+            return held_out >= asked and n - held_out >= trained
+
+        if not enough(found):
+            raise InputError(
+                f"{folder} has {found} classes, and {recipe.name} takes {next(filter(enough, count()))}: "
+                f"{trained} to draw tasks from, and a fifth of all to validate with. To learn {found} "
+                f"classes nothing needs to be trained: autocl eval everyday --data {folder}"
+            )
 
 
 def read_order(recipe: Recipe, args: Sequence[str]) -> Order:

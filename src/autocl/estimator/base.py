@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -20,12 +19,15 @@ from autocl.encoders.backbones import Backbone
 from autocl.errors import AutoclError, InputError
 from autocl.estimator.exact import Overflow, encode
 from autocl.estimator.inputs import (
+    DEFAULT,
     PHOTOS,
+    VECTORS,
     Encoded,
     InputTypeError,
     check_image_shape,
     check_vectors,
     find_backbone,
+    length_of,
     listed,
     takes_vectors,
     to_features,
@@ -53,7 +55,7 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        learner: str | Path | Learner = "everyday",
+        learner: str | Path | Learner = DEFAULT,
         *,
         image_shape: ImageShape = None,
         overflow: Overflow = "error",
@@ -75,9 +77,23 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the locks, which cannot be copied."""
+        """All but what cannot be pickled: locks, and what a learner keeps for speed beside its weights."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if not name.startswith("_lock_")}
+        kept = {name: value for name, value in state.items() if not name.startswith("_lock_")}
+        learner = kept.get("_learner")
+        if learner is not None and learner is not self.learner:
+            kept["_learner"] = (learner.config, learner.state_dict())
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Back from `__getstate__`."""
+        learner = state.get("_learner")
+        if isinstance(learner, tuple):
+            config, weights = learner
+            rebuilt = Learner(config).eval()
+            rebuilt.load_state_dict(weights)
+            state = {**state, "_learner": rebuilt.to(next(iter(weights.values())).device)}
+        super().__setstate__(state)
 
     def _features(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Features [n, F] of X, and the form X has."""
@@ -122,9 +138,13 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             found = self._backbone = (named, find_backbone(named))
         return found[1]
 
-    def _find(self) -> Learner:
-        """The learner, on the device that was asked for; the caller's own module is not moved."""
-        learner = find_learner(self.learner)
+    def _find(self, *, vectors: bool = False) -> Learner:
+        """The learner, on the device that was asked for; the caller's own module is not moved.
+
+        Args:
+            vectors: whether it is to learn vectors that are no images.
+        """
+        learner = find_learner(VECTORS if vectors and self._has_twin() else self.learner)
         if self.device is None:
             return learner
         try:
@@ -140,13 +160,15 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Encoded):
             X.check_named((self.learner, self.backbone))
             return X.learner
-        learner = self._find()
         if (network := self._network()) is not None:
-            return learner.with_features(network.n_features)
-        if not learner.any_length or is_pictures(X):
-            return learner
-        shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
-        return learner.with_features(shape[1]) if len(shape) == 2 and shape[1] else learner
+            return self._find().with_features(network.n_features)
+        length = None if is_pictures(X) else length_of(X)
+        learner = self._find(vectors=length is not None)
+        return learner if length is None or not learner.any_length else learner.with_features(length)
+
+    def _has_twin(self) -> bool:
+        """Whether another learner takes over when vectors come instead of images."""
+        return self.image_shape is None and self.backbone is None and self.learner == DEFAULT
 
     def _known(self) -> ClassifierState:
         memory: ClassifierState | None = self.__dict__.get("_memory")
@@ -163,8 +185,9 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         learner = self.__dict__.get("_learner", self.learner)
-        vectors = isinstance(learner, Learner) and takes_vectors(learner.config)
+        vectors = self._has_twin() or learner == VECTORS
+        vectors = vectors or (isinstance(learner, Learner) and takes_vectors(learner.config))
         tags.input_tags.two_d_array = self.image_shape is not None or vectors
-        # Made for images: on the two-column blobs of scikit-learn's checks it has nothing to look at.
-        tags.classifier_tags.poor_score = True
+        # A learner of images sees nothing in the two-column blobs of scikit-learn's checks.
+        tags.classifier_tags.poor_score = not vectors
         return tags

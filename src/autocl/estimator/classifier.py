@@ -44,8 +44,9 @@ class ContinualClassifier(Savable):
     (float32 on the CPU; see `autocl.estimator.exact` for how). Images are uint8 or float arrays
     [n, height, width] or [n, height, width, channels], or lists of file paths, Pillow images or arrays; all
     are resized and standardised, each by itself; or what `encode` made of them. Vectors [n, length] are taken
-    for flattened images only if `image_shape` says so; else the learner must be one for vectors. Threads may
-    share a classifier: they learn one after the other, and predict at any time.
+    for flattened images only if `image_shape` says so; else the learner must be one for vectors, as the one
+    is that takes the place of the default learner when vectors come. Threads may share a classifier: they
+    learn one after the other, and predict at any time.
 
     Args:
         learner: a name in the zoo (`autocl zoo` lists them), the path of a file or of a run, or a `Learner`.

@@ -95,8 +95,10 @@ def scores(learner: Learner, states: Sequence[LearnerState], f: Tensor) -> Tenso
 
 ENCODE_BLOCK = 32
 """Images encoded at once: one chunk of the fused Conv-4 kernels at 32×32 pixels."""
-ASK_BLOCK = 16
-"""Queries answered at once. A single query pays for all of them, but the time of a call hardly grows."""
+ASK_BLOCK = 32
+"""Queries answered at once. A single query pays for all of them, but the time of a call hardly grows. Vector
+units compute exp and log of 32 numbers at a time, and what is left over in another way, which may differ in
+the last bit: with a multiple of 32 nothing is left over, wherever a query stands."""
 TEST_FIRST = 16
 """Demos of a stream that are all predicted before they are learned."""
 

@@ -26,6 +26,9 @@ from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 from autocl.pictures import decode
 
+DEFAULT, VECTORS = "everyday", "vectors"
+"""The learner of a classifier that was given none, and the one that takes over if vectors come."""
+
 
 class InputTypeError(InputError, TypeError):
     """An argument of the wrong type, where scikit-learn's conventions want a TypeError."""
@@ -46,6 +49,12 @@ def listed(X: Any) -> Any:
     if isinstance(X, list | tuple) and X and isinstance(X[0], bytes | bytearray | memoryview):
         raise InputError("X holds bytes: decode them first, PIL.Image.open(io.BytesIO(data))")
     return X
+
+
+def length_of(X: Any) -> int | None:
+    """Length of the rows, if X looks like a table; None: it does not, or is empty."""
+    shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
+    return shape[1] if len(shape) == 2 and all(shape) else None
 
 
 def check_image_shape(shape: Any) -> ImageShape:

@@ -89,7 +89,7 @@ class Savable(EstimatorBase):
             backbone=backbone or (None if source == "photos" else options["form"].get("backbone")),
         )  # fmt: skip
         clf._form = dict(options["form"])
-        clf._learner = clf._find()
+        clf._learner = clf._find(vectors="vectors" in clf._form)
         if clf._learner.any_length and "vectors" in clf._form:
             clf._learner = clf._learner.with_features(clf._form["vectors"])
         mine = clf._learner.fingerprint()

@@ -17,10 +17,9 @@ NEGLIGIBLE = 0.5
 """Points of accuracy below which a difference is called none, however small the deviations: the paper prints
 one decimal, and its last few runs would move its means by as much."""
 
-Status = Literal[
-    "reproduced", "better", "worse", "higher", "lower", "not comparable", "N.A.", "no counterpart"
-]
-"""higher, lower: where more is not better, because the row is there to show forgetting."""
+Status = Literal["reproduced", "better", "worse", "higher", "lower", "not comparable", "N.A.", "–"]
+"""–: the paper has no such number. higher, lower: where more is not better, because the row is there to show
+forgetting."""
 
 
 @dataclass(frozen=True, kw_only=True)

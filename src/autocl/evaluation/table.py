@@ -220,7 +220,7 @@ def _judge(result: Result, cell: str, ours: Summary | None, row: Row | None) -> 
     if ours is None:
         return "N.A.", result.unsupported
     if row is None:
-        return "no counterpart", ""
+        return "–", ""
     if result.incomparable:
         return "not comparable", result.incomparable
     status = compare(ours, row.cells[cell])

@@ -27,6 +27,9 @@ class Limits:
     """Size of one session's newest state."""
     history_bytes: int = 64 << 20
     """Size of the earlier states that one session keeps for going back; the oldest go first."""
+    all_bytes: int = 2 << 30
+    """Size of all states of all sessions in memory; beyond it, those that were used longest ago lose their
+    earlier states."""
     body_bytes: int = 32 << 20
     """Size of one request."""
     pixels: int = 1 << 26

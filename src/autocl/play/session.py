@@ -48,6 +48,8 @@ class Session:
         """Changes so far, after going back fewer."""
         self.used = time.time()
         """When it was last asked for, in seconds since 1970."""
+        self.kept_bytes = 0
+        """Of its states of all moments."""
         self._classifier = classifier
         self._moments: dict[int, ClassifierState | None] = {0: None}
 
@@ -105,7 +107,7 @@ class Session:
                 422,
                 f"{len(known):,} classes: a session has at most {self.limits.classes:,}; nothing was learned",
             )
-        before = self._moments, self.moment
+        before = self._moments, self.moment, self.kept_bytes
         beliefs = []
         try:
             for i, label in enumerate(labels):
@@ -115,7 +117,7 @@ class Session:
                 show(seen[i : i + 1], [label])
                 self._append(self._classifier.snapshot())
         except Exception:
-            self._moments, self.moment = before
+            self._moments, self.moment, self.kept_bytes = before
             self._restore()
             raise
         return beliefs
@@ -182,6 +184,13 @@ class Session:
             raise RefusedError(409, "nothing was learned yet: there is no state to save")
         self._classifier.save(path, notes={"moment": str(self.moment)})
 
+    def drop_history(self) -> int:
+        """Keep only the beginning and the present; returns the bytes that are free now."""
+        before = self.kept_bytes
+        self._moments = {0: None, self.moment: self.memory}
+        self.kept_bytes = self.state_bytes
+        return before - self.kept_bytes
+
     def _append(self, memory: ClassifierState | None) -> None:
         if _nbytes(memory) > self.limits.state_bytes:
             raise RefusedError(
@@ -191,11 +200,12 @@ class Session:
             )
         kept = {m: old for m, old in self._moments.items() if m <= self.moment}
         kept[self.moment + 1] = memory
-        spare = sum(map(_nbytes, kept.values())) - _nbytes(memory) - self.limits.history_bytes
+        self.kept_bytes = sum(map(_nbytes, kept.values()))
+        most = _nbytes(memory) + self.limits.history_bytes
         for m in sorted(kept)[1:-1]:  # the beginning is kept: from there everything can be learned again
-            if spare <= 0:
+            if self.kept_bytes <= most:
                 break
-            spare -= _nbytes(kept.pop(m))
+            self.kept_bytes -= _nbytes(kept.pop(m))
         self._moments = kept
         self.moment += 1
 

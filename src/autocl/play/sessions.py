@@ -104,6 +104,7 @@ class Sessions:
             with suppress(RefusedError):
                 session.go_to(before)
             raise RefusedError(507, f"nothing was changed: {error}") from error
+        self._bound()
         return result
 
     def delete(self, name: str) -> None:
@@ -148,6 +149,15 @@ class Sessions:
             session.adopt(self.engine.open(file), int(moment) if moment.isdecimal() else 1)
         self._live[name] = session
         return session
+
+    def _bound(self) -> None:
+        """Take earlier states from the sessions used longest ago, if all together are too large."""
+        over = sum(session.kept_bytes for session in self._live.values()) - self.limits.all_bytes
+        if over > 0:
+            for session in sorted(self._live.values(), key=lambda s: s.used):
+                over -= session.drop_history()
+                if over <= 0:
+                    return
 
     def _sweep(self) -> None:
         """Delete what nobody has used for too long, at most once a minute."""

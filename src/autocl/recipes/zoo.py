@@ -5,7 +5,6 @@ from dataclasses import replace
 from autocl.learner.config import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.recipes.fast import (
-    BOTH,
     FIVE_TASKS,
     HANDWRITTEN,
     MINI_JITTERED,
@@ -76,23 +75,6 @@ def two_task_fc100_noacl() -> Recipe:
     """two-task-fc100 without backward terms, from two-task-noacl: it forgets within a hundred steps."""
     base = _noacl(two_task_fc100())
     return replace(base, init_from="two-task-noacl", validation=replace(base.validation, every=50), steps=300)
-
-
-def two_task_fc100_kernel() -> Recipe:
-    """two-task-fc100 with the kernel read-out, which keeps two tasks of photographs better than the body."""
-    base = two_task_fc100()
-    assert isinstance(base.learner, LearnerConfig)
-    return replace(
-        base,
-        name="two-task-fc100-kernel",
-        init_from="two-task-fc100",
-        learner=replace(base.learner, readout="kernel", readout_keys=256),
-        # Without the 1-shot term, which teaches the body: the read-out solves for any number of demos.
-        streams=replace(base.streams, first_shot=False),
-        objective=BOTH,
-        optimiser=_second(base.optimiser),
-        steps=800,
-    )
 
 
 def three_task() -> Recipe:

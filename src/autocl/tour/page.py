@@ -14,6 +14,7 @@ from autocl.evaluation.trace import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.page import INK, heat, inline, inline_svg, write_page
 from autocl.figures.style import COLOURS, quiet
+from autocl.tour import photographs
 from autocl.tour.contest import Contest, Mistake, Standing, best_rival
 from autocl.tour.pair import MOMENTS, Half, setting
 from autocl.tour.used import Used
@@ -31,6 +32,8 @@ class Told:
     """In the first contest, by the first learner, the surest first."""
     asked: int
     used: Used | None = None
+    cut: photographs.Photographs | None = None
+    """Of cuttings of photographs, where their network is installed."""
     pair: list[Half] = field(default_factory=list)
     film: WeightFilm | None = None
     seconds: float = 0.0
@@ -43,6 +46,7 @@ def write_tour(path: Path, told: Told) -> Path:
     return write_page(
         path, Path(__file__).with_name("page.html"), told=told, first=first, mistakes=mistakes,
         more=max(0, len(told.wrong) - MOST_MISTAKES), moments=MOMENTS, setting=setting(),
+        pairs=photographs.PAIRS, photographs_setting=photographs.setting(),
         contests=[_contest(contest, last) for contest, last in told.contests],
         film=None if told.film is None else inline(weight_film(told.film), "gif"),
         rates=None if told.film is None else inline_svg(_rates(told.film)),

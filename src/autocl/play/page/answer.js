@@ -8,9 +8,10 @@ const FEWEST = 8; // own examples before they set the threshold
 const LATEST = 40;
 
 // Above which novelty a picture is like nothing that was shown: what nineteen of twenty of the person's own examples
-// of known classes stayed below, just before they were taught. With too few of them, one half.
+// of known classes stayed below, just before they were taught. With too few of them, one half. The tour's examples are
+// all of one hand, and would make somebody else's digits "none of these".
 export function threshold(examples) {
-  const seen = examples.filter((e) => e.before.answers.some((a) => a.label === e.label)).slice(-LATEST);
+  const seen = examples.filter((e) => !e.prepared && e.before.answers.some((a) => a.label === e.label)).slice(-LATEST);
   if (seen.length < FEWEST) return { value: 0.5, from: 0 };
   const sorted = seen.map((e) => e.before.novelty).sort((a, b) => a - b);
   return { value: sorted[Math.ceil(0.95 * sorted.length) - 1], from: sorted.length };

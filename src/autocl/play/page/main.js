@@ -148,7 +148,7 @@ async function showState() {
   image.src = URL.createObjectURL(blob);
   find("state-text").textContent =
     `Its state after ${summary.classes.reduce((n, c) => n + c.examples, 0)} examples: ` +
-    `${summary.state_bytes.toLocaleString("en")} bytes, all it keeps. No picture is in it.`;
+    `${summary.state_bytes.toLocaleString("en")} bytes, all it keeps, dark where there is room left. No picture is in it.`;
 }
 
 function refresh() {
@@ -165,6 +165,7 @@ function refresh() {
 async function use(next, watched) {
   if (workspace) workspace.removeEventListener("change", refresh);
   workspace = next;
+  workspace.holdBack = find("hold-back").checked;
   watch = watched ?? new Watch(workspace);
   workspace.addEventListener("change", refresh);
   sessionStorage.setItem("session", workspace.session);

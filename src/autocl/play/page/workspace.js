@@ -47,17 +47,14 @@ export class Workspace extends EventTarget {
     if (!this.names.includes(label)) this.names.push(label);
   }
 
-  // Teach a picture as a class, or hold it back; `measured` ones are held back without a question. Resolves to the
-  // example.
-  show(blob, label, { measured = false } = {}) {
+  // Teach a picture as a class, or hold it back; `prepared` ones are not the person's own. Resolves to the example.
+  show(blob, label, { prepared = false } = {}) {
     return this.#inTurn(async () => {
-      const example = { blob, label, ...(await look(blob)) };
+      const example = { blob, label, prepared, ...(await look(blob)) };
       const shown = this.of(label).length + this.held.filter((e) => e.label === label).length;
-      example.held = measured || (this.holdBack && shown % HOLD_BACK === 2);
+      example.held = !prepared && this.holdBack && shown % HOLD_BACK === 2;
       this.addName(label);
-      if (measured) {
-        this.held.push({ ...example, before: { answers: [], novelty: 1 } });
-      } else if (example.held) {
+      if (example.held) {
         const answer = await api.predictOne(this.session, blob);
         Object.assign(example, { before: answer, features: unpack(answer.features) });
         this.held.push(example);
@@ -65,6 +62,15 @@ export class Workspace extends EventTarget {
         await this.#teach(example);
       }
       return example;
+    });
+  }
+
+  // Hold pictures back without a question about them, to measure with.
+  reserve(pictures) {
+    return this.#inTurn(async () => {
+      const before = { answers: [], novelty: 1 };
+      const looks = await Promise.all(pictures.map(({ blob }) => look(blob)));
+      pictures.forEach(({ blob, label }, i) => this.held.push({ blob, label, held: true, prepared: true, before, ...looks[i] }));
     });
   }
 
