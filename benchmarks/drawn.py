@@ -23,8 +23,9 @@ from autocl.play.tour import EDGE, MARGIN, as_drawn
 
 PEN = 20
 """Of page/index.html: width of the pen on a board of 336 pixels."""
-NOVEL = 0.5
-"""Of page/answer.js: the threshold of "none of these" as long as the visitor has taught little."""
+NOVEL, SURE = 0.4, 0.7
+"""Of page/answer.js: "none of these" is above this novelty and below this probability, as long as the visitor
+has taught little."""
 DRAWN = 30
 """Drawings of each digit or letter."""
 OUTLINES = {
@@ -129,7 +130,7 @@ def main() -> None:
         for name, pictures in asked.items():
             x = clf.encode(pictures)
             right += (clf.predict(x) == name).tolist()
-            none += (clf.novelty(x) > NOVEL).tolist()
+            none += ((clf.novelty(x) > NOVEL) & (clf.predict_proba(x).max(1) < SURE)).tolist()
         said = "" if title == "drawn letters" else f"{100 * np.mean(right):.1f} % right, "
         print(f"{title}: {said}{100 * np.mean(none):.1f} % \"none of these\", of {len(none)}")
 

@@ -7,14 +7,22 @@ const SHOWN = 8; // bars
 const FEWEST = 8; // own examples before they set the threshold
 const LATEST = 40;
 
-// Above which novelty a picture is like nothing that was shown: what nineteen of twenty of the person's own examples
-// of known classes stayed below, just before they were taught. With too few of them, one half. The tour's examples are
-// all of one hand, and would make somebody else's digits "none of these".
+const EARLY = { novelty: 0.4, probability: 0.7, alone: 0.5 }; // `python -m benchmarks.drawn` measures these
+
+// The novelty that nineteen of twenty of the person's own examples of known classes stayed below, just before they
+// were taught; null with too few of them. The tour's examples are of other hands and do not count.
 export function threshold(examples) {
   const seen = examples.filter((e) => !e.prepared && e.before.answers.some((a) => a.label === e.label)).slice(-LATEST);
-  if (seen.length < FEWEST) return { value: 0.5, from: 0 };
+  if (seen.length < FEWEST) return null;
   const sorted = seen.map((e) => e.before.novelty).sort((a, b) => a - b);
   return { value: sorted[Math.ceil(0.95 * sorted.length) - 1], from: sorted.length };
+}
+
+// Whether a picture is like nothing that was shown. As long as there is no threshold of the person's own, it must be
+// both rather new and in doubt; of a single class there is no doubt, and it must be newer.
+function isNovel({ novelty, answers }, limit) {
+  if (limit) return novelty > limit.value;
+  return answers.length === 1 ? novelty > EARLY.alone : novelty > EARLY.novelty && answers[0].probability < EARLY.probability;
 }
 
 export function nearest(features, examples) {
@@ -39,15 +47,15 @@ export function showAnswer(answer, workspace, teach) {
   const [best] = answer.answers;
   const known = [...workspace.examples, ...workspace.held];
   const limit = threshold(known);
-  const novel = answer.novelty > limit.value;
+  const novel = isNovel(answer, limit);
   tell(
     verdict,
     make("strong", {}, novel ? "None of these" : best.label),
     make("span", {}, novel ? `closest: ${best.label}, ${percent(best.probability)}` : `${percent(best.probability)} sure`),
   );
   verdict.classList.toggle("novel", novel);
-  verdict.title = `Novelty ${answer.novelty.toFixed(2)}, threshold ${limit.value.toFixed(2)}` +
-    (limit.from ? `, from your ${limit.from} latest examples.` : " until there are enough examples.") +
+  verdict.title = `Novelty ${answer.novelty.toFixed(2)}` +
+    (limit ? `, threshold ${limit.value.toFixed(2)} from your ${limit.from} latest examples.` : "; there is no threshold yet: it takes eight examples of yours.") +
     (answer.novelty_by === "probability" ? " This learner has no measure of its own: it is one minus the highest probability." : "");
   const order = workspace.names.length <= SHOWN ? workspace.names : answer.answers.slice(0, SHOWN).map((a) => a.label);
   const share = new Map(answer.answers.map((a) => [a.label, a.probability]));
