@@ -35,7 +35,7 @@ def logits_of(learner: Learner) -> torch.Tensor:
     channels = 1 if learner.takes_vectors else learner.config.channels
     x, q = (glyphs.take(rows, channels=channels).double()[None] for rows in (demos[order], queries))
     if learner.takes_vectors:
-        length = x[0, 0].numel() if learner.any_length else learner.encoder.n_features
+        length = x[0, 0].numel() if learner.any_length else learner.config.channels
         x, q = (pad(t.flatten(2), (0, length - x[0, 0].numel()))[..., None, None] for t in (x, q))
         learner = learner.with_features(length)
     learner = learner.double()

@@ -26,11 +26,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
+from scipy.linalg import eigh
 from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import get_backbone
+from autocl.encoders.linear import Linear
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import WORLDS, Eyes, backbone_eyes, learner_eyes, world_features
 from autocl.learner import Learner
@@ -46,12 +48,12 @@ Floats = npt.NDArray[np.float32]
 World = list[list[Floats]]
 """Of each set, of each class, features [n, F]."""
 UNSEEN_BY_CONV4 = ("fruits", "plants", "signs")
-KEYS = 512
+KEYS = 384
 """Dimensions of the map of `photos`."""
-LEVEL = 1.0
-"""Share of a round scatter in the within-class scatter that the map whitens; 0.3 and 3 are as good."""
-MOST = 240
-"""Demos of a stream, fewer than a memory has places: what merging does is left to the closed forms."""
+LEVEL = 3.0
+"""Of a round scatter, in units of the within-class scatter, that is added before the map whitens it."""
+MOST, LONG, OFTEN_LONG = 240, 800, 0.1
+"""Demos of a stream, fewer than a memory has places; of a long one, and how often it is long."""
 ASKED = 60
 """Queries of a stream, about."""
 BATCH, LR = 16, 2e-3
@@ -96,20 +98,35 @@ class _Pixels:
         return out
 
 
-def whitening(sets: World) -> Tensor:
-    """The map [F, KEYS]: whiten the scatter within classes of other sets, keep the strongest directions."""
+def whitening(sets: World) -> Floats:
+    """The map [F, KEYS] of unit vectors in which classes of other sets scatter alike in all directions.
+
+    Of all such maps the directions in which features are largest: generalised eigenvectors of all scatter
+    against that within classes.
+    """
     within = total = 0.0
     for of_set in sets:
-        x = [c / np.linalg.norm(c, axis=1, keepdims=True) for c in map(np.float64, of_set)]
+        x = [unit(c) for c in of_set]
         apart, whole = np.concatenate([c - c.mean(0) for c in x]), np.concatenate(x)
         within = within + apart.T @ apart / len(apart) / len(sets)
         total = total + whole.T @ whole / len(whole) / len(sets)
-    level = LEVEL * np.trace(within) / len(within) * np.eye(len(within))
-    values, vectors = np.linalg.eigh(within + level)
-    white = vectors @ np.diag(values**-0.5) @ vectors.T
-    strength, directions = np.linalg.eigh(white @ total @ white)
-    kept = white @ directions[:, np.argsort(-strength)[:KEYS]]
-    return torch.from_numpy(kept / np.linalg.norm(kept)).float()
+    F = len(within)
+    round_part = LEVEL * np.trace(within) / F * np.eye(F, dtype=np.float32)
+    _, found = eigh(total, within + round_part, subset_by_index=[F - KEYS, F - 1])
+    strongest_first = found[:, ::-1]
+    out: Floats = (strongest_first / np.abs(strongest_first).max()).astype(np.float32)
+    return out
+
+
+def mapped(sets: World, through: Floats) -> World:
+    """The same features as `Linear` with this map gives them."""
+    return [[unit(unit(c) @ through) for c in of_set] for of_set in sets]
+
+
+def unit(x: Floats) -> Floats:
+    """Rows of length one."""
+    out: Floats = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return out
 
 
 def clusters(rng: np.random.Generator) -> list[Floats]:
@@ -138,7 +155,8 @@ def table(
 ) -> Table:
     """Draw a stream of random shape, and let the experts answer and be examined."""
     shots = int(rng.choice([1, 1, 2, 3, 5, 5, 10, 15, 15]))
-    number = max(2, min(int(rng.integers(2, 41)), MOST // shots, len(classes)))
+    most, classes_at_most = (LONG, 60) if rng.random() < OFTEN_LONG else (MOST, 40)
+    number = max(2, min(int(rng.integers(2, classes_at_most + 1)), most // shots, len(classes)))
     labels = number if rng.random() < 0.55 else 2
     if labels == 2 and rng.random() < 0.3:
         labels = int(rng.integers(2, number + 1))
@@ -272,13 +290,13 @@ def report(combiner: Combiner, tables: Sequence[Table]) -> Iterator[str]:
     yield "alone: " + ", ".join(f"{n} {100 * a:.2f}" for n, a in zip(NAMES, each, strict=True))
 
 
-def learners(combiner: Combiner, mapped: Tensor, encoder: Learner) -> dict[str, Learner]:
+def learners(combiner: Combiner, through: Tensor, encoder: Learner) -> dict[str, Learner]:
     """What ships, by name."""
     readout = ReadoutConfig(kind="universal")
     vectors = ReadoutLearnerConfig(
         n_classes=2, channels=1, height=1, width=1, encoder=EncoderConfig(kind="identity"), readout=readout
     )
-    photos = replace(vectors, channels=len(mapped), readout=replace(readout, keys=KEYS))
+    photos = replace(vectors, channels=len(through), encoder=EncoderConfig(kind="linear", width=KEYS))
     c: InputConfig = encoder.config
     everyday = ReadoutLearnerConfig(
         n_classes=2, channels=c.channels, height=c.height, width=c.width, standardise="image",
@@ -293,8 +311,8 @@ def learners(combiner: Combiner, mapped: Tensor, encoder: Learner) -> dict[str, 
         assert isinstance(learner, ReadoutLearner)
         assert isinstance(learner.readout, UniversalReadout)
         learner.readout.combiner.load_state_dict(combiner.state_dict())
-        if learner.readout.map is not None:
-            learner.readout.map.copy_(mapped)
+        if isinstance(learner.encoder, Linear):
+            learner.encoder.map.copy_(through)
     return made
 
 
@@ -305,8 +323,8 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--encoder", default="everyday-fast", help="learner whose encoder `everyday` has")
-    parser.add_argument("--streams", type=int, default=5000)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--streams", type=int, default=12_000)
+    parser.add_argument("--steps", type=int, default=7000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
@@ -315,40 +333,43 @@ def main() -> None:
         ReadoutLearnerConfig(n_classes=2, standardise="image", encoder=encoder.config.encoder),
         encoder=encoder.encoder,
     ).eval()
-    network = backbone_eyes(get_backbone(PHOTOS[1]))
-    eyes = {"network": network, "pixels": pixel_eyes(), "conv4": learner_eyes(conv4, "conv4")}
+    eyes = {
+        "lite2": backbone_eyes(get_backbone("lite2")),
+        PHOTOS[1]: backbone_eyes(get_backbone(PHOTOS[1])),
+        "conv4": learner_eyes(conv4, "conv4"),
+        "pixels": pixel_eyes(),
+    }
     practice = {
         name: worlds("meta-training", e, UNSEEN_BY_CONV4 if name == "conv4" else ())
         for name, e in eyes.items()
     }
-    mapped = whitening(practice["network"])
-    plain, with_map = UniversalReadout(), UniversalReadout(len(mapped), KEYS)
-    assert with_map.map is not None
-    with_map.map.copy_(mapped)
-    kinds = [("network", plain), ("network", with_map), ("conv4", plain), ("pixels", plain)]
+    through = whitening(practice[PHOTOS[1]]).astype(np.float16).astype(np.float32)
+    practice[PHOTOS[1]] = mapped(practice[PHOTOS[1]], through)
+    readout = UniversalReadout()
     tables: list[Table] = []
     with torch.no_grad():
         for i in range(args.streams):
             if rng.random() < 0.15:
-                tables.append(table(plain, clusters(rng), rng, change=False))
+                tables.append(table(readout, clusters(rng), rng, change=False))
             else:
-                name, readout = kinds[rng.integers(len(kinds))]
+                name = list(eyes)[rng.integers(len(eyes))]
                 sets = practice[name]
-                fixed = readout is with_map  # its features are those of one network
+                fixed = name == PHOTOS[1]  # nobody else's features go through its map
                 tables.append(table(readout, sets[rng.integers(len(sets))], rng, change=not fixed))
             if i % 500 == 499:
                 print(f"{i + 1} of {args.streams} streams", flush=True)
     combiner = train(tables, args.steps, args.seed)
-    for name, readout in kinds:
-        sets = worlds("validation", eyes[name])
+    for name, e in eyes.items():
+        sets = worlds("validation", e)
+        sets = mapped(sets, through) if name == PHOTOS[1] else sets
         with torch.no_grad():
             judged = [table(readout, sets[i % len(sets)], rng, change=False) for i in range(300)]
-        print(f"{name}{' mapped' if readout is with_map else ''}:", *report(combiner, judged), sep="\n  ")
+        print(f"{name}:", *report(combiner, judged), sep="\n  ")
     meta = {
         "recipe": "universal", "seed": str(args.seed), "steps": str(args.steps),
         "sets": " ".join(s.name for s in WORLDS["meta-training"]), "encoder_from": args.encoder,
     }  # fmt: skip
-    for name, learner in learners(combiner, mapped, encoder).items():
+    for name, learner in learners(combiner, torch.from_numpy(through), encoder).items():
         more = {"backbone": PHOTOS[1]} if name == PHOTOS[0] else {}
         print(learner.save_pretrained(args.out / f"{name}.safetensors", meta=meta | more))
 

@@ -110,8 +110,31 @@ def test_network_folded_network_and_onnx_equal_the_definition(size: int) -> None
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
 
 
+def test_features_of_several_levels_equal_the_definition() -> None:
+    network = EfficientNetLite(Shape(stem=8, head=24, stages=((3, 1, 1, 8, 1),) * 7)).eval().fold()
+    x = torch.randn(3, 3, 96, 96, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        y, maps = network.stem(x), []
+        for block in network.blocks:
+            y = block(y)
+            maps.append(y)
+        parts = [F.normalize(network.head(y).mean((2, 3)), dim=1)]
+        for stage, cells in ((4, 3), (6, 2)):
+            edges = [
+                (i * maps[stage].shape[2] // cells, -(-(i + 1) * maps[stage].shape[2] // cells))
+                for i in range(cells)
+            ]
+            grid = [[maps[stage][:, :, a:b, c:d].mean((2, 3)) for c, d in edges] for a, b in edges]
+            whole = torch.stack([torch.stack(row, -1) for row in grid], -2)
+            parts.append(0.7 * F.normalize(whole.flatten(1), dim=1))
+    expected = torch.cat(parts, 1)
+    for way in [lite.by_torch] + [lite.by_onnxruntime] * installed("onnx", "onnxruntime"):
+        got = torch.from_numpy(way(network, levels=True)(x.numpy()))
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
 def tiny_backbone() -> Backbone:
-    return lite.network_backbone(tiny_network(), "tiny", size=64, weights="0", head=TINY.head)
+    return lite.network_backbone(tiny_network(), "tiny", size=64, weights="0")
 
 
 def test_features_depend_neither_on_company_nor_on_how_the_image_is_held() -> None:

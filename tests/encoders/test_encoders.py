@@ -70,12 +70,28 @@ def test_identity_passes_vectors_through():
     assert torch.equal(encoder(x), x)
 
 
+def test_linear_maps_unit_vectors_to_unit_vectors_and_stays_as_it_is_in_training():
+    config = EncoderConfig(kind="linear", width=4)
+    encoder = build_encoder(config, channels=7, height=1, width=1)
+    torch.manual_seed(0)
+    encoder.map.copy_(torch.randn(7, 4))
+    x = torch.randn(3, 7, 1, 1)
+    out = encoder(x)
+    rows = x[:, :, 0, 0]
+    expected = (rows / rows.norm(dim=1, keepdim=True)) @ encoder.map.float()
+    torch.testing.assert_close(out, expected / expected.norm(dim=1, keepdim=True))
+    torch.testing.assert_close(encoder(1000 * x), out)
+    assert not list(encoder.parameters())
+    with pytest.raises(AutoclError, match="maps vectors, not images of 8×8"):
+        build_encoder(config, channels=3, height=8, width=8)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
             {"kind": "vgg"},
-            r"kind='vgg' is not known: choose one of conv4, identity, patches",
+            r"kind='vgg' is not known: choose one of conv4, identity, linear, patches",
         ),
         ({"norm": "layer"}, "norm='layer' is not known: choose one of instance, batch, none"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),

@@ -19,11 +19,12 @@ from autocl.encoders.base import EncoderConfig
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.errors import InputError
 from autocl.evaluation import bench, on_backbone
+from autocl.evaluation.entry import open_learner
 from autocl.evaluation.on_backbone import backbone_entries, find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.learner import Learner
-from autocl.learner.config import LearnerConfig
+from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
 
 F = 64
 bench_main = partial(run_command, "bench")
@@ -67,6 +68,33 @@ def test_embedding__rows__are_computed_once_and_found_again_by_another(coded: Co
     seen = coded.seen
     BackboneEmbedding(coded.backbone).take(images, torch.arange(len(images.images)))
     assert coded.seen == seen, "the whole set was there"
+
+
+def mapped_learner(n_features: int = F) -> Learner:
+    encoder = EncoderConfig(kind="linear", width=5)
+    config = ReadoutLearnerConfig(n_classes=2, channels=n_features, height=1, width=1, encoder=encoder)
+    torch.manual_seed(1)
+    learner = Learner(config)
+    learner.encoder.map.copy_(torch.randn(n_features, 5))
+    return learner.eval()
+
+
+def test_a_learner_with_a_map__and_statistics_behind_its_name__get_the_same_features(
+    coded: Coded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = mapped_learner()
+    path = learner.save_pretrained(tmp_path / "mapped.safetensors", meta={"backbone": "coded"})
+    monkeypatch.setattr(on_backbone.zoo, "names", lambda: ["mapped"])
+    monkeypatch.setattr(on_backbone, "open_learner", lambda name: open_learner(path))
+    images, rows = coded_set("mnist", "test"), torch.tensor([3, 70])
+    expected = learner.encoder(torch.eye(F)[torch.tensor([0, 2])])
+    named = on_backbone.embedding_of("mapped")
+    torch.testing.assert_close(named.take(images, rows), expected)
+    for backbone in ("coded", "mapped"):
+        (entry,) = backbone_entries([backbone], learners=["mapped"])
+        torch.testing.assert_close(entry.method.features.take(images, rows), expected)
+        assert entry.name == f"mapped (features of {backbone})"
+    assert named.fingerprint() != BackboneEmbedding(coded.backbone).fingerprint()
 
 
 def test_some_rows__keep_classes_and_order_and_have_a_hash_of_their_own() -> None:

@@ -10,6 +10,7 @@ from autocl.readouts.base import State
 from autocl.readouts.combiner import BOUND
 from autocl.readouts.experts import (
     KERNELS,
+    LEAST_COSINE,
     NAMES,
     NEVER,
     SHRINKAGE,
@@ -82,28 +83,29 @@ def test_inner_products_of_few_rows_are_those_of_the_whole_matrix(rows: int) -> 
 def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
     f, y = stream(20, 40, 3)
     experts = all_experts(moments_of(learned(readout, f, y, 3)))
-    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + 4
+    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + 5
     assert experts.read(f[:, :7].double()).shape == (1, len(NAMES), 7, 3)
 
 
-def test_discriminant_and_cosine_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
+def test_discriminant_and_cosines_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
     f, y = stream(12, 40, 3)
     whole = moments_of(learned(readout, f.double(), y, 3))
-    left_out = all_experts(whole).left_out[0, -2:]
+    left_out = all_experts(whole).left_out[0, -3:]
     x = whole.memory.prototype[0, :12]
     apart = x - whole.centre[0, y[0]]
-    shrinkage = SHRINKAGE * whole.spread[0, 0, 0] / 40
+    shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
     metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
     round_x = torch.nn.functional.normalize(x - whole.mean[0], dim=-1)
-    raw, cos = torch.zeros(12, 3).double(), torch.zeros(12, 3).double()
+    raw, cos, plain = (torch.zeros(12, 3).double() for _ in range(3))
     for i in range(12):
         for c in range(3):
             members = [j for j in range(12) if y[0, j] == c and j != i]
             centre = x[members].mean(0)
             raw[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
             cos[i, c] = round_x[i] @ torch.nn.functional.normalize(round_x[members].mean(0), dim=-1)
-    for said, scores in zip(left_out, (raw, cos), strict=True):
-        scale = (scores.var(correction=0) + 0.01 * scores.mean() ** 2).rsqrt()
+            plain[i, c] = x[i] @ torch.nn.functional.normalize(x[members].mean(0), dim=-1)
+    for said, scores, least in zip(left_out, (raw, cos, plain), (0, LEAST_COSINE, LEAST_COSINE), strict=True):
+        scale = (scores.var(correction=0) + 0.01 * scores.mean() ** 2 + least**2).rsqrt()
         torch.testing.assert_close(said[:12], scores * scale, rtol=1e-6, atol=1e-8)
 
 
@@ -253,16 +255,6 @@ def test_a_reader_that_answers_at_random_is_bounded_and_costs_less_than_half_a_p
         right = [(logits.argmax(-1) == y[:, 100:]).float().mean() for logits in (before, after)]
         costs.append(float(right[0] - right[1]))
     assert sum(costs) / len(costs) < 0.005
-
-
-def test_a_map_takes_features_of_one_length_to_fewer_dimensions() -> None:
-    readout = UniversalReadout(1280, 16)
-    f, y = stream(20, 1280, 3)
-    state = learned(readout, f, y, 3)
-    assert state["prototype"].shape[-1] == 16
-    assert not readout.any_length
-    with pytest.raises(InputError, match="known length"):
-        UniversalReadout(0, 16)
 
 
 def test_what_is_kept_for_queries_is_of_this_state_and_these_weights(readout: UniversalReadout) -> None:

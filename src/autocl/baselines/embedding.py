@@ -142,26 +142,33 @@ class BackboneEmbedding(Embedding):
 
     Args:
         backbone: usually from `autocl.encoders.backbones.get_backbone`.
+        encoder: what the backbone's features go through, such as the map of `photos`; default: nothing.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
-        super().__init__(Identity(n_features=backbone.n_features), channels=3)
+    def __init__(self, backbone: Backbone, encoder: Encoder | None = None) -> None:
+        super().__init__(encoder or Identity(n_features=backbone.n_features), channels=3)
         self.backbone = backbone
 
     def fingerprint(self) -> str:
         """Sixteen hex digits that identify weights and preprocessing."""
-        return self.backbone.fingerprint[:16]
+        own = self.backbone.fingerprint[:16]
+        if isinstance(self.encoder, Identity):
+            return own
+        return fingerprint_of(self.encoder.state_dict(), own)
 
     def _start(self, images: ImageSet) -> tuple[Tensor, Tensor]:
         whole = find_features(images, self.backbone)
         if whole is None:
             return super()._start(images)
-        return _floats(whole), torch.ones(len(images.images), dtype=torch.bool)
+        return self._encoded(whole), torch.ones(len(images.images), dtype=torch.bool)
 
     def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
         every = len(rows) == len(images.images)
-        return _floats(compute_features(images if every else some_rows(images, rows.numpy()), self.backbone))
+        return self._encoded(
+            compute_features(images if every else some_rows(images, rows.numpy()), self.backbone)
+        )
 
-
-def _floats(known: FeatureSet) -> Tensor:
-    return torch.from_numpy(known.features.astype(np.float32))
+    def _encoded(self, known: FeatureSet) -> Tensor:
+        with measuring(self.encoder):
+            features: Tensor = self.encoder(torch.from_numpy(known.features.astype(np.float32)))
+        return features

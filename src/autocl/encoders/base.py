@@ -50,7 +50,7 @@ class EncoderConfig:
 
     kind: Annotated[str, OneOf(ENCODERS.names)] = "conv4"
     width: Count | None = None
-    """conv4: filters of every block; default 32."""
+    """conv4: filters of every block; default 32. linear: dimensions of the map; default as many as go in."""
     norm: Norm = "instance"
     """conv4. Instance norm is the paper's: features of an image do not depend on the batch."""
     dropout: DropoutRate = 0.1

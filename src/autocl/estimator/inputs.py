@@ -71,7 +71,7 @@ def check_image_shape(shape: Any) -> ImageShape:
 
 def takes_vectors(config: LearnerConfig, length: int | None = None) -> bool:
     """Whether a learner was made for feature vectors (of this length) instead of images."""
-    return config.encoder.kind == "identity" and length in (None, config.channels)
+    return config.takes_vectors and length in (None, config.channels)
 
 
 def check_vectors(X: npt.NDArray[Any], config: LearnerConfig, image_shape: ImageShape) -> npt.NDArray[Any]:
@@ -105,7 +105,7 @@ def check_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64] | None:
     return weights
 
 
-PHOTOS = ("photos", "lite2")
+PHOTOS = ("photos", "lite2-levels")
 """Learner and backbone that the name "photos" stands for. lite2 is the most accurate of the embedded ones
 (`benchmarks/backbones.py`)."""
 SIDE = 256

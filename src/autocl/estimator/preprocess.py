@@ -68,7 +68,7 @@ def to_input(
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         vectors = read_vectors(X)
         now = {**form, "vectors": vectors.shape[1]}
-        if config.encoder.kind == "identity" and config.channels == vectors.shape[1]:
+        if config.takes_vectors and config.channels == vectors.shape[1]:
             return torch.from_numpy(np.array(vectors, np.float32))[:, :, None, None], now
         return arrays_to_input(vectors_to_images(vectors, image_shape), config), now
     if form.get("images", X.shape[1:]) != X.shape[1:]:

@@ -19,8 +19,9 @@ from autocl.evaluation.entry import Entry, Loader, method_entry, open_learner
 from autocl.evaluation.protocol import Protocol, SetRef
 from autocl.learner.find import find_learner
 
-EMBEDDED = ("lite0", "lite2")
-"""Backbones measured when none is named, where they are installed."""
+EMBEDDED = ("lite0", "lite2", "photos")
+"""Backbones measured when none is named, where they are installed; "photos" is the one of that learner with
+its map behind it, so that statistics get the same features as the learner."""
 
 VIT = "vit:"
 Options = Mapping[str, Any]
@@ -55,7 +56,7 @@ def backbone_entries(
     left_out: list[str] = []
     for name in backbones or EMBEDDED:
         try:
-            embedding = BackboneEmbedding(get_backbone(name))
+            embedding = embedding_of(name)
         except AutoclError as reason:
             if backbones:
                 raise
@@ -66,7 +67,7 @@ def backbone_entries(
             if why := _unfit(entry, embedding):
                 left_out.append(why)
             else:
-                entries.append(_behind(entry, embedding, load_set))
+                entries.append(_behind(entry, embedding, name, load_set))
         how: dict[str, Any] = {} if diet is None else {"diet": diet}
         how |= {"load_set": load_set, "features_of": title(name)}
         for method, options in (methods or {}).items():
@@ -101,6 +102,16 @@ def find_backbone_entries(
     return backbone_entries(backbones, learners=learners, methods=named, **how)
 
 
+def embedding_of(name: str) -> BackboneEmbedding:
+    """A backbone's features; of a learner in the zoo that stands behind one: what it makes of them."""
+    if name not in zoo.names():
+        return BackboneEmbedding(get_backbone(name))
+    entry = open_learner(name)
+    if not entry.trained.backbone:
+        raise InputError(f"{name} does not stand behind a backbone: name one, such as lite2")
+    return BackboneEmbedding(get_backbone(entry.trained.backbone), entry.learner.encoder)
+
+
 def title(backbone: str) -> str:
     """A backbone's name in tables: of a file only its name.
 
@@ -123,21 +134,24 @@ def _unfit(entry: Entry, embedding: BackboneEmbedding) -> str:
         return f"{entry.name} reads images, not features: behind a backbone name a learner of vectors"
     if learner.any_length:
         return ""
-    length = learner.encoder.n_features
+    length = learner.config.channels
     if entry.trained.backbone not in ("", backbone.name) or length != backbone.n_features:
         made = entry.trained.backbone or f"{length} features"
         return f"{entry.name} was meta-trained on {made}, not on {backbone.name}"
     return ""
 
 
-def _behind(entry: Entry, embedding: BackboneEmbedding, load_set: Loader) -> Entry:
+def _behind(entry: Entry, embedding: BackboneEmbedding, named: str, load_set: Loader) -> Entry:
     """A learner of vectors behind a backbone."""
-    learner, F = entry.learner, embedding.n_features
-    fitting = learner.with_features(F) if learner.any_length else learner
+    learner = entry.learner
+    if learner.any_length:
+        fitting = learner.with_features(embedding.n_features)
+    else:
+        fitting, embedding = learner, BackboneEmbedding(embedding.backbone, learner.encoder)
     text = f"{entry.fingerprint} {embedding.fingerprint()}"
     return replace(
         entry,
-        name=f"{entry.name} (features of {title(embedding.backbone.name)})",
+        name=f"{entry.name} (features of {title(named)})",
         method=InContext(fitting, embedding),
         fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
         load=load_set,

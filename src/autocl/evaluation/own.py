@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from autocl.baselines.base import Method
-from autocl.baselines.embedding import Embedding
+from autocl.baselines.embedding import Embedding, measuring
 from autocl.baselines.incontext import InContext, simple_rivals
 from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.features import compute_features
@@ -20,7 +20,7 @@ from autocl.data.folder import from_folder
 from autocl.data.imageset import FeatureSet, ImageSet
 from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import Scenario
-from autocl.encoders import Identity
+from autocl.encoders import Encoder
 from autocl.encoders.backbones import Backbone
 from autocl.errors import InputError
 from autocl.evaluation.statistics import Summary, metrics, summarise
@@ -156,18 +156,20 @@ def _opened(
         images = from_folder(folder, size=c.height, channels=1 if c.channels == 1 else 3)
         return learner, images, Embedding.of(learner)
     made = compute_features(folder, backbone)
-    return learner.with_features(made.n_features), _without_pixels(made), _Computed(made)
+    fitted = learner.with_features(made.n_features)
+    return fitted, _without_pixels(made), _Computed(made, fitted.encoder)
 
 
 class _Computed(Embedding):
-    """Features that are there already."""
+    """Features that are there already, through what a learner has in front of its read-out."""
 
-    def __init__(self, made: FeatureSet) -> None:
-        super().__init__(Identity(n_features=made.n_features), channels=1)
-        self.made = made
+    def __init__(self, made: FeatureSet, encoder: Encoder) -> None:
+        super().__init__(encoder, channels=1)
+        with measuring(encoder):
+            self.features: Tensor = encoder(torch.from_numpy(made.features.astype(np.float32)))
 
     def take(self, images: ImageSet, index: Tensor) -> Tensor:
-        return self.made.take(index)
+        return self.features[index]
 
 
 def _without_pixels(made: FeatureSet) -> ImageSet:

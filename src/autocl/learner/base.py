@@ -176,17 +176,16 @@ class Learner(nn.Module):
 
     @property
     def takes_vectors(self) -> bool:
-        """Whether ready-made vectors go in, because it has no encoder of its own."""
-        c = self.config
-        return bool(c.encoder.kind == "identity" and c.height == c.width == 1)
+        """Whether ready-made vectors go in instead of images."""
+        return bool(self.config.takes_vectors)
 
     def with_features(self, length: int) -> "Learner":
         """The same learner for ready-made vectors of this length."""
-        if self.takes_vectors and length == self.encoder.n_features:
+        if self.takes_vectors and length == self.config.channels:
             return self
         if self.takes_vectors:
             raise InputError(
-                f"this learner was made for features of length {self.encoder.n_features}, not {length}; "
+                f"this learner was made for features of length {self.config.channels}, not {length}; "
                 'the learner "vectors" takes any'
             )
         raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")

@@ -26,6 +26,11 @@ class InputConfig:
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether ready-made vectors go in instead of images."""
+        return self.encoder.kind in ("identity", "linear") and self.height == self.width == 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig(InputConfig):

@@ -48,7 +48,9 @@ class ReadoutLearner(Learner):
             config.readout, n_features=self.encoder.n_features, n_classes=config.n_classes
         )
         self.grows = self.readout.grows
-        self.any_length = self.takes_vectors and self.readout.any_length
+        self.any_length = (
+            config.takes_vectors and config.encoder.kind == "identity" and self.readout.any_length
+        )
         self.steps_per_demo = self.readout.steps_per_demo
         self.test_every = self.readout.test_every
 

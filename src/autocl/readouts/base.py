@@ -157,8 +157,8 @@ class ReadoutConfig:
 
     kind: Annotated[str, OneOf(READOUTS.names)] = "means"
     keys: Natural = 0
-    """ridge, kernel, universal: size of the keys; the state grows with its square. ridge: 0 takes features
-    themselves, scaled to unit length; universal: 0 takes them without a map."""
+    """ridge, kernel: size of the keys; the state grows with its square. ridge: 0 takes features themselves,
+    scaled to unit length."""
     hidden: Natural = 0
     """ridge: units of the network that makes the keys, 0: linear. online: units of the head, 0: linear."""
     penalty: Positive = 1.0

@@ -77,7 +77,7 @@ class Gate(nn.Module):
         hidden: H.
     """
 
-    def __init__(self, experts: int, hidden: int = 32) -> None:
+    def __init__(self, experts: int, hidden: int = 64) -> None:
         super().__init__()
         self.name = nn.Parameter(0.3 * torch.randn(experts, 8))
         inputs = 8 + len(SHARPNESS) + 2 + FACTS
@@ -110,7 +110,7 @@ class Reader(nn.Module):
         hidden: H.
     """
 
-    def __init__(self, experts: int, hidden: int = 32) -> None:
+    def __init__(self, experts: int, hidden: int = 64) -> None:
         super().__init__()
         self.each = nn.Sequential(
             nn.Linear(2 * experts + 5 + FACTS, hidden), nn.GELU(), nn.Linear(hidden, hidden)

@@ -15,23 +15,33 @@ from torch.nn import functional as F
 
 from autocl.readouts.memory import FREE, Memory
 
-KERNELS = ((1.0, 0.02), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
+KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
 """(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
 spread of the demos. Chosen on validation sets (docs/notebook.md)."""
-WHITENED_KERNEL = (3.0, 0.1)
+WHITENED_KERNEL = (3.0, 0.2)
 """The same for distances in the metric of the within-class scatter."""
-WHITENING = 4.0
+WHITENING = 10.0
 """Share of a round scatter that is added to the within-class scatter for `WHITENED_KERNEL`."""
-PENALTY = 0.2
+PENALTY = 0.6
 """Penalty of ridge regression, in units of the spread."""
-SHRINKAGE = 60.0
-"""Prior of the discriminants: so many demos' worth of scatter that is equal in all directions."""
-NAMES = (*(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS), "whitened", "ridge", "lda", "cosine")
+SHRINKAGE, PROPORTION = 60.0, 1.0
+"""Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is
+added in all directions alike. With many demos this is half-way to a round covariance."""
+NAMES = (
+    *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
+    "whitened",
+    "ridge",
+    "lda",
+    "cosine",
+    "means",
+)
 """Names of all experts, in their order."""
 NEVER = -50.0
 """Score of a class of which nothing is left when a prototype is left out."""
 LEAST_DEVIATION = 0.01
 """Scores deviate by at least a tenth of their mean when they are brought to scale."""
+LEAST_COSINE = 0.015
+"""Cosines deviate by at least this, also when two demos have none to speak of."""
 LEAST_NOISE = 0.05
 """A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
@@ -99,7 +109,8 @@ def all_experts(moments: Moments) -> Panel:
             whitened_kernel(moments, apart, scatter),
             ridge(moments, scatter),
             discriminants(moments, apart, scatter),
-            cosines(moments),
+            cosines(moments, moments.mean),
+            cosines(moments, torch.zeros_like(moments.mean)),
         ]
     )
 
@@ -190,7 +201,11 @@ def discriminants(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Pa
     Arguments as of `whitened_kernel`.
     """
     prototype, centre = moments.memory.prototype, moments.centre
-    inner = inner_product(apart, SHRINKAGE * moments.spread / prototype.shape[-1], scatter)
+    within = apart.square().sum((1, 2), keepdim=True)
+    if scatter is not None:
+        within = within + scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
+    level = SHRINKAGE * moments.spread + PROPORTION * within
+    inner = inner_product(apart, level / prototype.shape[-1], scatter)
     norm = inner.square(centre)[:, None]
     cross, square = inner.product(prototype, centre), inner.square(prototype)
 
@@ -205,20 +220,33 @@ def discriminants(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Pa
     return _normalised(lambda x: inner.product(x, centre) - 0.5 * norm, left_out, moments)
 
 
-def cosines(moments: Moments) -> Panel:
-    """Cosine to the class means, around the mean of all demos."""
+def cosines(moments: Moments, origin: Tensor) -> Panel:
+    """Cosine to the class means, seen from an origin [B, 1, D]."""
     memory = moments.memory
-    x = F.normalize(memory.prototype - moments.mean, dim=-1) * moments.used[..., None]
+    x = F.normalize(memory.prototype - origin, dim=-1) * moments.used[..., None]
     total = (moments.target * memory.weight[..., None]).mT @ x
     centre = F.normalize(total, dim=-1)
     own = moments.target @ total - memory.weight[..., None] * x
     itself = (x * F.normalize(own, dim=-1)).sum(-1, keepdim=True)
     left_out = torch.where(moments.target > 0, itself, x @ centre.mT)
-    return _normalised(lambda q: F.normalize(q - moments.mean, dim=-1) @ centre.mT, left_out, moments)
+
+    def read(q: Tensor) -> Tensor:
+        return F.normalize(q - origin, dim=-1) @ centre.mT
+
+    return _normalised(read, left_out, moments, LEAST_COSINE**2)
 
 
-def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments) -> Panel:
-    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all."""
+def _normalised(
+    read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments, least: float = 1e-12
+) -> Panel:
+    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all.
+
+    Args:
+        read: its scores, [B, Q, D] -> [B, Q, N].
+        left_out: [B, M, N].
+        moments: of the memory.
+        least: variance that is added in any case.
+    """
     known = (
         moments.used[..., None]
         * (moments.size[:, None] > 0)
@@ -228,7 +256,7 @@ def _normalised(read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Mom
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
-    scale = (variance + LEAST_DEVIATION * mean.square() + 1e-12).rsqrt()
+    scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt()
     return Panel(
         lambda x: (read(x) * scale)[:, None], torch.where(known > 0, left_out * scale, NEVER)[:, None]
     )

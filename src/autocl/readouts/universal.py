@@ -48,27 +48,21 @@ class UniversalReadout(Readout):
 
     Args:
         n_features: F; 0: whatever the first demo of a stream has.
-        keys: D of a learned linear map that features of a known encoder go through, which whitens what its
-            classes have in common; 0: none.
     """
 
     per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
     test_every = 32
-    map: Tensor | None
+    any_length = True
 
-    def __init__(self, n_features: int = 0, keys: int = 0) -> None:
+    def __init__(self, n_features: int = 0) -> None:
         super().__init__()
-        if keys and not n_features:
-            raise InputError(f"a map to {keys} dimensions needs features of a known length")
         self.n_features = n_features
-        self.any_length = not keys
-        self.register_buffer("map", torch.eye(n_features, keys) if keys else None)
         self.combiner = Combiner(len(NAMES))
         self._latest: tuple[State, object, Prepared] | None = None
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
-        like = self.zeros(min(self.n_features, LARGEST) if self.map is None else self.map.shape[1])
+        like = self.zeros(min(self.n_features, LARGEST))
         memory = Memory.empty(batch, _places(n_classes), like)
         length = torch.full((batch,), self.n_features, device=like.device)
         return {"count": self.zeros(batch, n_classes), "length": length, **memory._asdict()}
@@ -144,9 +138,7 @@ class UniversalReadout(Readout):
 
     def key(self, f: Tensor) -> Tensor:
         """Map of features to what is remembered, [..., F] -> [..., D]."""
-        if self.map is not None:
-            f = F.normalize(f, dim=-1) @ self.map.to(f.dtype)
-        elif f.shape[-1] > LARGEST:
+        if f.shape[-1] > LARGEST:
             f = f @ _projection(f.shape[-1]).to(f)
         return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
 
@@ -285,5 +277,5 @@ def _joined(memory: Memory, other: Memory) -> Memory:
 
 @READOUTS.register("universal")
 def _universal(config: ReadoutConfig, n_features: int, n_classes: int) -> Readout:
-    del n_classes
-    return UniversalReadout(n_features, config.keys)
+    del config, n_classes
+    return UniversalReadout(n_features)

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from autocl.cli.main import run_command
 from autocl.data.imageset import FeatureSet
+from autocl.encoders import EncoderConfig
+from autocl.encoders.backbones import callable_backbone
 from autocl.errors import FileError, InputError
 from autocl.evaluation.world import sets
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant, without_body
@@ -22,7 +25,13 @@ from autocl.evaluation.world.measure import (
     save_times,
 )
 from autocl.evaluation.world.rivals import RIVALS, Rival
-from autocl.evaluation.world.sets import WorldSet, learner_eyes, world_features
+from autocl.evaluation.world.sets import (
+    WorldSet,
+    backbone_eyes,
+    learner_eyes,
+    mapped_eyes,
+    world_features,
+)
 from autocl.evaluation.world.streams import KINDS, cells
 from autocl.evaluation.world.summary import WITHOUT_BODY, comparable, rows_of, verdict
 from autocl.evaluation.world.table import cell_markdown, markdown, said
@@ -51,6 +60,29 @@ def vector_learner(kind: str = "lda", unit: bool = True, **options: float) -> Re
         encoder=type(ReadoutLearnerConfig().encoder)(**encoder),
     )  # fmt: skip
     return ReadoutLearner(config).eval()
+
+
+def test_features_of_a_backbone_go_through_the_map_of_a_learner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path))
+    monkeypatch.setitem(
+        sets.WORLDS, "test", (WorldSet(name="glyphs", split="test", options={"classes": 4, "examples": 3}),)
+    )
+
+    def pixels(images: list[Image.Image]) -> np.ndarray:
+        return np.stack([np.asarray(i.convert("L").resize((3, 4)), np.float32).ravel() for i in images])
+
+    backbone = callable_backbone(pixels, name="pixels-1", image_size=32)
+    encoder = EncoderConfig(kind="linear", width=5)
+    learner = Learner(ReadoutLearnerConfig(n_classes=2, channels=F, height=1, width=1, encoder=encoder))
+    torch.manual_seed(0)
+    learner.encoder.map.copy_(torch.randn(F, 5))
+    plain = world_features("test", backbone_eyes(backbone))["glyphs/test"]
+    made = world_features("test", mapped_eyes(backbone, learner, "mine"))["glyphs/test"]
+    expected = learner.encoder(torch.from_numpy(np.asarray(plain.features)))
+    np.testing.assert_allclose(made.features, expected.numpy(), rtol=1e-6)
+    assert made.hash != plain.hash
 
 
 def rival(name: str) -> Rival:

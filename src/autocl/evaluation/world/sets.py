@@ -11,9 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from PIL import Image
+from torch import nn
 
-from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.embedding import BackboneEmbedding, Embedding, measuring
 from autocl.data.cache import cache_folder
 from autocl.data.catalog import describe
 from autocl.data.features import Encoder, compute_features
@@ -97,6 +99,8 @@ class Eyes:
     encoder: Callable[[tuple[float, ...], tuple[float, ...]], Encoder]
     """For a set with this mean and deviation of each channel."""
     fingerprint: str
+    through: nn.Module | None = None
+    """What features go through, [n, F] -> [n, D]; they are kept on disk as they were before."""
 
 
 def backbone_eyes(backbone: Backbone, size: int = 32) -> Eyes:
@@ -105,6 +109,12 @@ def backbone_eyes(backbone: Backbone, size: int = 32) -> Eyes:
         name=backbone.name, size=size, channels=None, encoder=lambda mean, std: backbone,
         fingerprint=backbone.fingerprint[:16],
     )  # fmt: skip
+
+
+def mapped_eyes(backbone: Backbone, learner: Learner, name: str) -> Eyes:
+    """Those of a frozen backbone with the encoder of a learner of vectors behind it."""
+    fingerprint = BackboneEmbedding(backbone, learner.encoder).fingerprint()
+    return replace(backbone_eyes(backbone), name=name, fingerprint=fingerprint, through=learner.encoder)
 
 
 def learner_eyes(learner: Learner, name: str) -> Eyes:
@@ -179,8 +189,15 @@ def world_features(
             one = load(info.name, info.splits[-1], size=eyes.size, channels=1)
             mean, std = one.mean, one.std
         encoder = eyes.encoder(mean, std)
-        found[of_world.key] = compute_features(pictures, encoder, workers=1, dtype="float32")
+        made = compute_features(pictures, encoder, workers=1, dtype="float32")
+        found[of_world.key] = made if eyes.through is None else _mapped(made, eyes.through, eyes.fingerprint)
     return found
+
+
+def _mapped(made: FeatureSet, through: nn.Module, fingerprint: str) -> FeatureSet:
+    with measuring(through):
+        features = through(torch.from_numpy(np.array(made.features))).numpy()
+    return replace(made, features=features, hash=sha256(f"{made.hash} {fingerprint}".encode()).hexdigest())
 
 
 def part_of(pictures: PictureList) -> PictureList:
