@@ -1,5 +1,7 @@
 """The universal read-out: memory without loss of moments, honest examination, answers without favourites."""
 
+import pickle
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -268,3 +270,12 @@ def test_what_is_kept_for_queries_is_of_this_state_and_these_weights(readout: Un
         assert torch.equal(readout.read(f[:, :5], a), first)
         readout.combiner.gate.out.bias.add_(1.0)
         assert not torch.equal(readout.read(f[:, :5], a), first)
+
+
+def test_a_read_out_that_has_answered_can_be_pickled(readout: UniversalReadout) -> None:
+    f, y = stream(30, 40, 3)
+    state = learned(readout, f, y, 3)
+    with torch.no_grad():
+        said = readout.read(f[:, :5], state)
+        copy = pickle.loads(pickle.dumps(readout))
+        assert torch.equal(copy.read(f[:, :5], state), said)

@@ -77,23 +77,9 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what cannot be pickled: locks, and what a learner keeps for speed beside its weights."""
+        """All but its locks, which cannot be pickled."""
         state: dict[str, Any] = super().__getstate__()
-        kept = {name: value for name, value in state.items() if not name.startswith("_lock_")}
-        learner = kept.get("_learner")
-        if learner is not None and learner is not self.learner:
-            kept["_learner"] = (learner.config, learner.state_dict())
-        return kept
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Back from `__getstate__`."""
-        learner = state.get("_learner")
-        if isinstance(learner, tuple):
-            config, weights = learner
-            rebuilt = Learner(config).eval()
-            rebuilt.load_state_dict(weights)
-            state = {**state, "_learner": rebuilt.to(next(iter(weights.values())).device)}
-        super().__setstate__(state)
+        return {name: value for name, value in state.items() if not name.startswith("_lock_")}
 
     def _features(self, X: Any, learner: Learner, form: Form, *, learning: bool) -> tuple[Tensor, Form]:
         """Features [n, F] of X, and the form X has."""

@@ -12,7 +12,7 @@ E = experts, S = sharpnesses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,6 +59,10 @@ class UniversalReadout(Readout):
         self.n_features = n_features
         self.combiner = Combiner(len(NAMES))
         self._latest: tuple[State, object, Prepared] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is kept for speed, which cannot be pickled."""
+        return {**super().__getstate__(), "_latest": None}
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
