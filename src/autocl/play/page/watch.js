@@ -103,7 +103,7 @@ function shares(asked, said) {
 
 export const mean = (accuracy) => [...accuracy.values()].reduce((a, b) => a + b, 0) / accuracy.size;
 
-const WIDTH = 640, HEIGHT = 250, LEFT = 44, RIGHT = 130, TOP = 14, BOTTOM = 34;
+const HEIGHT = 250, LEFT = 44, RIGHT = 130, TOP = 14, BOTTOM = 34;
 
 export function showChart(rows) {
   if (!rows.length) {
@@ -120,6 +120,8 @@ export function showChart(rows) {
 }
 
 function lines(rows) {
+  // Drawn at about the size it is shown in, so that its words stay legible on a telephone.
+  const WIDTH = window.innerWidth < 640 ? 330 : 640;
   const x = (i) => LEFT + (rows.length > 1 ? (i / (rows.length - 1)) * (WIDTH - LEFT - RIGHT) : 0);
   const y = (share) => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
   const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
