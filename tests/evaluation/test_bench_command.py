@@ -115,7 +115,7 @@ def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.Captu
     stored = {(line["entry"], line["setting"]): line for line in found}
     sgd = stored["sgd (demos diet)", "class 5-task"]
     assert sgd["incomparable"] == "only 10 queries of each task were asked"
-    assert sgd["trained"] == {"recipe": "sgd"}
+    assert sgd["trained"].recipe == "sgd"
     assert sgd["cost"]["gradient_steps"] > 0
     assert not Path("results/report").exists(), "made when it is asked for"
 

@@ -46,7 +46,8 @@ class NeighbourReadout(Readout):
 
     def read(self, f: Tensor, state: State) -> Tensor:
         """[B, Q, N], shares of the vote."""
-        distance = torch.cdist(f, state["f"])
+        # Differences, not products: these cancel where a demo is met again, differently in every company.
+        distance = torch.cdist(f, state["f"], compute_mode="donot_use_mm_for_euclid_dist")
         near, which = distance.topk(min(self.neighbours, distance.shape[-1]), largest=False)
         # A demo met again has distance 0 and must win, not make infinities.
         weight = 1 / near.clamp(min=1e-6)
