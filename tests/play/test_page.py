@@ -19,7 +19,7 @@ from tools.chromium import CHROMIUM, browser, playground
 pytestmark = pytest.mark.skipif(
     not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}: apt install chromium"
 )
-OPEN = "failed in the last full run of session 3, on an idle machine, too: the first stroke is lost; issue 22 is open"
+OPEN = "fails on an idle machine, too: the first stroke is lost; issue 22 is open"
 SLOW = 120_000
 """Milliseconds to wait on a machine that does other things as well."""
 SHAPES = {
