@@ -132,7 +132,7 @@ def main() -> None:
             right += (clf.predict(x) == name).tolist()
             none += ((clf.novelty(x) > NOVEL) & (clf.predict_proba(x).max(1) < SURE)).tolist()
         said = "" if title == "drawn letters" else f"{100 * np.mean(right):.1f} % right, "
-        print(f"{title}: {said}{100 * np.mean(none):.1f} % \"none of these\", of {len(none)}")
+        print(f'{title}: {said}{100 * np.mean(none):.1f} % "none of these", of {len(none)}')
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class UniversalReadout(Readout):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is kept for speed, which cannot be pickled."""
-        return {**super().__getstate__(), "_latest": None}
+        return {**self.__dict__, "_latest": None}
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
