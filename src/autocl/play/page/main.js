@@ -29,6 +29,7 @@ const attempt = (work) => async (...given) => {
 // Asking: always about the newest picture, never two questions at once.
 
 let asking = false, again = false;
+let refused = null; // the picture that could not be read: asking again would hide what else went wrong since
 
 async function ask() {
   if (asking) return void (again = true);
@@ -36,8 +37,10 @@ async function ask() {
   do {
     again = false;
     const started = performance.now();
+    let picture = null;
     try {
-      const picture = await source.picture();
+      picture = await source.picture();
+      if (picture && picture === refused) continue;
       const answer = picture && (await workspace.predict(picture));
       showAnswer(answer, workspace, teach);
       if (answer) {
@@ -46,6 +49,7 @@ async function ask() {
         Object.assign(document.body.dataset, { answers: Number(document.body.dataset.answers ?? 0) + 1, milliseconds: took });
       }
     } catch (error) {
+      refused = picture;
       complain(error);
     }
   } while (again);
