@@ -19,7 +19,6 @@ from tools.chromium import CHROMIUM, browser, playground
 pytestmark = pytest.mark.skipif(
     not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}: apt install chromium"
 )
-OPEN = "fails on an idle machine, too: the first stroke is lost; issue 22 is open"
 SLOW = 120_000
 """Milliseconds to wait on a machine that does other things as well."""
 SHAPES = {
@@ -153,8 +152,6 @@ def test_names_are_text_whatever_they_say(page):
     assert page.locator("#bars img, #verdict img, #cards b").count() == 0
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(reason=OPEN, strict=False)
 def test_undo_delete_rename_clear_forget_and_the_timeline(page):
     page.uncheck("#hold-back")
     for label in ("line", "corner", "line", "hook"):
@@ -206,8 +203,6 @@ def test_state_pictures_and_python_can_be_taken_away(page, tmp_path, monkeypatch
     assert sum(int(c.split()[0]) for c in counts(page)) == 3
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(reason=OPEN, strict=False)
 def test_bad_files_get_a_clear_message(page, tmp_path):
     teach(page, "line")
     (tmp_path / "picture.png").write_text("not a picture")
@@ -284,8 +279,6 @@ def test_a_picture_is_pasted(page):
     expect(page.locator(".card")).to_have_count(2)
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(reason=OPEN, strict=False)
 def test_a_finger_draws(page):
     finger = page.context.new_cdp_session(page)
     box = page.locator("#pad").bounding_box()
@@ -296,6 +289,7 @@ def test_a_finger_draws(page):
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     assert page.evaluate("scrollY") == before  # the board is drawn on, not scrolled by
     page.fill("#name", "slope")
+    page.wait_for_timeout(600)  # Chromium gives no click for a tap right behind a stroke
     page.locator("#name-form button").tap()
     expect(page.locator(".card")).to_have_count(1)
     ink = page.evaluate(
