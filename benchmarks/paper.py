@@ -2,11 +2,11 @@
 
 variants   instance against batch norm, synchronous against delayed labels, the self-referential MLP-mixer:
            both tasks behind the second, on validation glyphs
-lengths    context carry-over: the shipped `quick`, meta-trained on with two tasks a stream, with and without the
-           state handed on to the next batch, in streams of 5, 10, 20 and 50 tasks
+lengths    context carry-over: the shipped `quick`, meta-trained on with two tasks a stream, with and without
+           the state handed on to the next batch, in streams of 5, 10, 20 and 50 tasks
 emergence  Figure 2: without backward terms, when each of two image sets is meta-learned, and what becomes of
            the loss of its tasks behind those of the other set
-transfer   positive backward transfer: what a second task adds to MNIST, by its kind and by the number of demos;
+transfer   positive backward transfer: what a second task adds to MNIST, by its kind and the number of demos;
            shipped learners, unseen domains, nothing is trained or chosen
 
 The same 60,000 weights, steps and seeds for all; one thing is changed at a time. Mean and 95 % interval over
@@ -151,7 +151,7 @@ def gains(learner: str, second: str, shots: int) -> list[float]:
 
 
 def transfer(out: Path, steps: int, seeds: list[int]) -> Table:
-    """What a second task adds to the first; runs are draws of demos, so folder, steps and seeds play no part."""
+    """What a second task adds to the first; runs are draws of demos, folder, steps and seeds play no part."""
     table = Table("learner", "behind MNIST-04", *(f"{shots} demos a class" for shots in SHOTS))
     for learner in TRANSFERRED:
         for second, title in SECOND.items():
