@@ -1,5 +1,6 @@
 """The learners that ship: loadable, small, described, and made again by the command on their card."""
 
+import json
 import shlex
 from importlib.resources import files
 
@@ -42,6 +43,13 @@ def test_there_is_no_card_without_a_learner():
         file.name.removesuffix(".md") for file in files("autocl.zoo").iterdir() if file.name.endswith(".md")
     }
     assert cards - {"LICENCES"} == set(zoo.names())
+
+
+def test_every_learner_has_a_record_of_its_own_weights():
+    records = json.loads((files("autocl.zoo") / zoo.RECORDS).read_text())
+    assert list(records) == zoo.names()
+    for name in zoo.names():
+        assert zoo.record(name)["fingerprint"] == find_learner(name).fingerprint()
 
 
 def test_the_command_lists_and_prints_cards(capsys):

@@ -7,6 +7,7 @@ files.
 
 import argparse
 import io
+import json
 import resource
 import shutil
 import signal
@@ -28,7 +29,7 @@ from PIL import Image
 from tools import ship
 from tools.mutations import Mutate, bytes_damaged, canonical, header_damaged, json_damaged, sealed_damage
 
-from autocl import ContinualClassifier, EncoderConfig, Learner, LearnerConfig
+from autocl import ContinualClassifier, EncoderConfig, Learner, LearnerConfig, zoo
 from autocl.config import to_dict
 from autocl.errors import AutoclError
 from autocl.estimator.preprocess import pictures_to_input
@@ -146,7 +147,7 @@ def targets(work: Path) -> list[Target]:
         write_report(path.parent)
 
     def use_card(path: Path) -> None:
-        (path.parent / "quick.json").write_bytes(path.read_bytes())
+        path.replace(path.parent / zoo.RECORDS)
         shutil.copy(ship.ZOO / "quick.safetensors", path.parent)
         ship.write_card("quick", folder=path.parent)
 
@@ -177,8 +178,8 @@ def targets(work: Path) -> list[Target]:
                mutations=JSON),
         Target(name="report", samples=[(n, (ROOT / "results" / n).read_bytes()) for n in REPORTED],
                read=in_report, mutations=JSON),
-        Target(name="card", samples=[("record.json", (ship.ZOO / "quick.json").read_bytes())], read=use_card,
-               mutations=JSON),
+        Target(name="card", samples=[("card.json", json.dumps({"quick": zoo.record("quick")}).encode())],
+               read=use_card, mutations=JSON),
         Target(name="images", samples=_pictures(), read=use_picture, mutations=(bytes_damaged,)),
     ]  # fmt: skip
 

@@ -8,15 +8,12 @@ meta-trained for certain images is measured, not assumed (docs/notebook.md).
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
-from autocl import zoo
+from tools.record import ZOO, write_record
+
 from autocl.errors import InputError
-from autocl.files import write_json
 from autocl.learner import ReadoutLearner
 from autocl.learner.find import find_learner
-
-ZOO = Path(zoo.__file__).parent
 
 
 def graft(readout: str, encoder: str) -> ReadoutLearner:
@@ -34,7 +31,7 @@ def graft(readout: str, encoder: str) -> ReadoutLearner:
 
 
 def main(args: list[str]) -> None:
-    """Make it, and say in NAME.json how."""
+    """Make it, and record how."""
     if len(args) != 3:
         sys.exit(__doc__)
     readout, encoder, name = args
@@ -42,7 +39,7 @@ def main(args: list[str]) -> None:
     meta = {"name": name, "recipe": "graft", "readout": readout, "encoder": encoder}
     learner.save_pretrained(ZOO / f"{name}.safetensors", meta=meta)
     command = f"python -m tools.graft {' '.join(args)}"
-    write_json(ZOO / f"{name}.json", {"fingerprint": learner.fingerprint(), "command": command})
+    write_record(name, {"fingerprint": learner.fingerprint(), "command": command}, ZOO)
 
 
 if __name__ == "__main__":

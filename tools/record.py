@@ -1,8 +1,16 @@
-"""NAME.json of the zoo: how a learner was made, as far as its card says it."""
+"""Records of the zoo: how each learner was made, as far as its card says it."""
 
+import json
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from autocl import zoo
+from autocl.errors import FileError
+from autocl.files import write_json
 from autocl.training.folder import DataLine
+from autocl.typed_json import parse_json, read_json
+
+ZOO = Path(zoo.__file__).parent
 
 
 class SourceRecord(TypedDict):
@@ -75,7 +83,7 @@ class CheckRecord(TypedDict):
 
 
 class Record(TypedDict):
-    """NAME.json: how a learner was made."""
+    """How a learner of a recipe was made; one that a tool made has a fingerprint and a command."""
 
     fingerprint: str
     check: NotRequired[CheckRecord]
@@ -89,3 +97,23 @@ class Record(TypedDict):
     validation: list[tuple[int, float]]
     data: list[DataLine]
     tuning: NotRequired[TuningRecord]
+
+
+def read_records(folder: Path) -> dict[str, dict[str, Any]]:
+    """The records of a folder's learners by name; none if nothing was recorded there."""
+    file = folder / zoo.RECORDS
+    return read_json(file, dict[str, dict[str, Any]]) if file.exists() else {}
+
+
+def recipe_record(name: str, folder: Path) -> Record:
+    """The record of a learner that a recipe made."""
+    records, where = read_records(folder), f"{folder / zoo.RECORDS}: {name}"
+    if name not in records:
+        raise FileError(f"{where}: no such record; `python -m tools.ship RUN {name}` writes it")
+    return parse_json(json.dumps(records[name]), Record, where=where)
+
+
+def write_record(name: str, record: dict[str, Any], folder: Path) -> None:
+    """Add a learner's record to those of the folder, or replace it."""
+    records = {**read_records(folder), name: record}
+    write_json(folder / zoo.RECORDS, {each: records[each] for each in sorted(records)})

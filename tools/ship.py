@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.record import RecipeRecord, Record
+from tools.record import ZOO, RecipeRecord, Record, read_records, recipe_record, write_record
 from tools.training_command import command_of
 
 from autocl import zoo
@@ -18,7 +18,7 @@ from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
 from autocl.evaluation.verify import quick_check
-from autocl.files import read_tensors, write_json, write_text
+from autocl.files import read_tensors, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
 from autocl.recipes import RECIPES
@@ -28,7 +28,6 @@ from autocl.training.log import read_log
 from autocl.training.recipe import Recipe, provenance, read_recipe
 from autocl.typed_json import read_json
 
-ZOO = Path(zoo.__file__).parent
 PURPOSE = {
     "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
     "two-task-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
@@ -72,7 +71,7 @@ PROMPTED = {
 
 
 def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
-    """Copy the best learner of a run into the zoo, with NAME.json beside it: how it was made.
+    """Copy the best learner of a run into the zoo, and record how it was made.
 
     Args:
         run: the run's folder.
@@ -103,23 +102,23 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
         _, made = read_tensors(best, kind="learner")
     meta = {"name": name, **provenance(recipe), "step": made["step"], "validation": made["validation"]}
     file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
-    write_json(folder / f"{name}.json", record)
+    write_record(name, record, folder)
     return file
 
 
 def record_check(name: str, *, folder: Path = ZOO) -> None:
-    """Put into NAME.json what the learner reaches in the quick look of its table, unless it is there."""
-    record = read_json(folder / f"{name}.json", dict[str, Any])
+    """Record what the learner reaches in the quick look of its table, unless it is there."""
+    record = read_records(folder)[name]
     known = record.get("check") or {}
     if name in CHECKS and (known.get("of"), known.get("table")) != (record["fingerprint"], CHECKS[name]):
         entry = open_learner(folder / f"{name}.safetensors")
         check = {"of": record["fingerprint"], **quick_check(entry, CHECKS[name])}
-        write_json(folder / f"{name}.json", {**record, "check": check})
+        write_record(name, {**record, "check": check}, folder)
 
 
 def write_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
-    """Write NAME.md from NAME.json and from all results of this very learner."""
-    record = read_json(folder / f"{name}.json", Record)
+    """Write NAME.md from its record and from all results of this very learner."""
+    record = recipe_record(name, folder)
     learner = Learner.from_pretrained(folder / f"{name}.safetensors")
     c, parameters = learner.config, sum(p.numel() for p in learner.parameters())
     recipe = record["recipe"]
@@ -145,7 +144,7 @@ Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {rec
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on
 two cores at most, which other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`{name}.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(name, record)}
+`records.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(name, record)}
 
 | step | validation accuracy (%) |
 |---|---|
@@ -288,7 +287,7 @@ def main(args: list[str]) -> None:
     elif args:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
-        if "recipe" in read_json(ZOO / f"{name}.json", dict[str, Any]):  # else a tool of its own made it
+        if "recipe" in zoo.record(name):  # else a tool of its own made it
             record_check(name)
             print(write_card(name))
 

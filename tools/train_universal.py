@@ -3,7 +3,8 @@
     python -m tools.train_universal OUT
 
 Writes `vectors` (features of any length), `photos` (a frozen ImageNet network and a whitening map) and
-`everyday` (the Conv-4 encoder of `everyday-fast`) into the folder OUT, all with the same combiner.
+`everyday` (the Conv-4 encoder of `everyday-fast`) into the folder OUT, all with the same combiner, and
+records how.
 
 Experts have no weights to train; only the combiner has. So what the experts say of many random streams, and
 how they pass their examination, is computed once, and the combiner is trained on that: minutes on one core.
@@ -17,6 +18,7 @@ Validation sets report; nothing is trained on them.
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,12 +29,13 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 from scipy.linalg import eigh
+from tools.record import write_record
 from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import get_backbone
-from autocl.encoders.linear import Linear
+from autocl.encoders.fixed import Linear
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import WORLDS, Eyes, backbone_eyes, learner_eyes, world_features
 from autocl.learner import Learner
@@ -372,6 +375,8 @@ def main() -> None:
     for name, learner in learners(combiner, torch.from_numpy(through), encoder).items():
         more = {"backbone": PHOTOS[1]} if name == PHOTOS[0] else {}
         print(learner.save_pretrained(args.out / f"{name}.safetensors", meta=meta | more))
+        command = f"python -m tools.train_universal {' '.join(sys.argv[1:])}"
+        write_record(name, {"fingerprint": learner.fingerprint(), "command": command}, args.out)
 
 
 if __name__ == "__main__":

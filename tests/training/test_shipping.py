@@ -1,9 +1,9 @@
 """From a run to a shipped learner and its card."""
 
-import json
 from pathlib import Path
 
 from tiny import tiny
+from tools.record import read_records
 from tools.ship import ship, write_card
 
 from autocl.learner import Learner
@@ -15,7 +15,7 @@ def test_a_card_tells_how_the_learner_came_about(tmp_path: Path) -> None:
     train(tiny(steps=3, init_from=str(first)), tmp_path / "second")
     file = ship(tmp_path / "second", "mine", folder=tmp_path)
     learner, start = Learner.from_pretrained(file), Learner.from_pretrained(first)
-    record = json.loads((tmp_path / "mine.json").read_text())
+    record = read_records(tmp_path)["mine"]
     assert record["started_from"] == {"recipe": "tiny", "fingerprint": start.fingerprint()}
     first.unlink()  # a card can be written long after the run is gone
     card = write_card("mine", tmp_path / "results", folder=tmp_path).read_text()

@@ -1,5 +1,7 @@
 """Learners that come with the package: one safetensors file each, with a model card beside it.
 
+`records.json` has a record of the making of each, from which `tools/ship.py` writes the cards.
+
 Only names and files: `autocl.learner.find.find_learner` loads one.
 """
 
@@ -15,6 +17,8 @@ from autocl.typed_json import parse_json
 __all__ = ["card", "file", "load", "names", "record"]
 
 SUFFIX = ".safetensors"
+RECORDS = "records.json"
+"""File beside the learners: for each name the record of its making."""
 
 
 def names() -> list[str]:
@@ -36,8 +40,10 @@ def card(name: str) -> str:
 
 def record(name: str) -> dict[str, Any]:
     """Record of a learner's making: its recipe, data, validations, and what it reached in a check."""
-    file = _file(name, ".json")
-    return parse_json(file.read_text(encoding="utf-8"), dict[str, Any], where=str(file))
+    file = _folder() / RECORDS
+    text = file.read_text(encoding="utf-8")
+    records = parse_json(text, dict[str, dict[str, Any]], where=str(file))
+    return records[_known(name)]
 
 
 def _folder() -> Traversable:
@@ -45,5 +51,9 @@ def _folder() -> Traversable:
 
 
 def _file(name: str, suffix: str) -> Traversable:
+    return _folder() / (_known(name) + suffix)
+
+
+def _known(name: str) -> str:
     own = f"; a learner of your own is a path (./{name}/best{SUFFIX}) or a Learner"
-    return _folder() / (resolve(name, names(), "shipped learner", hint=own) + suffix)
+    return resolve(name, names(), "shipped learner", hint=own)
