@@ -293,7 +293,7 @@ def train(
         torch.nn.utils.clip_grad_norm_(combiner.parameters(), 1.0)
         optimiser.step()
         if step % 200 == 199:
-            print(f"step {step + 1} of {steps}: loss {float(loss):.3f}", flush=True)
+            print(f"step {step + 1} of {steps}: loss {float(loss.detach()):.3f}", flush=True)
     return combiner.eval()
 
 
