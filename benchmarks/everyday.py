@@ -16,7 +16,7 @@ from rich.table import Table
 from autocl.data import StreamSampler
 from autocl.learner.find import find_learner
 from autocl.recipes.fast import fast_everyday
-from autocl.training.sources import samplers
+from autocl.training.run import samplers
 
 SEED = 7
 """Not the seed of the streams that chose the checkpoint."""

@@ -14,7 +14,7 @@ from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.passage import run_streams
 from autocl.readouts import ReadoutConfig
-from autocl.tour import contest, pair, photographs, streams
+from autocl.tour import contest, pair, photographs
 from autocl.tour.contest import mistakes, watch
 from autocl.tour.used import use
 from small_learners import GRAY, small
@@ -36,7 +36,7 @@ def learner_file(tmp_path):
 
 def test_play_fills_the_same_matrix_as_a_passage():
     learner = small(TEN)
-    digits = streams.digits({"toy": learner}, shots=2, runs=2)
+    digits = contest.digits({"toy": learner}, shots=2, runs=2)
     assert [c.name for c in digits.entered] == ["toy", *NAMES]
     last = {s.contestant.name: s for s in contest.play(digits)}
     taken = run_streams(InContext(learner), digits.streams).matrix
@@ -53,20 +53,20 @@ def test_play_fills_the_same_matrix_as_a_passage():
 
 def test_the_question_follows_the_outputs():
     two = small(replace(TEN, n_classes=2))
-    assert streams.digits({"a": small(TEN)}, shots=1, runs=1).streams[0].scenario == "class"
-    assert streams.digits({"a": small(TEN), "b": two}, shots=1, runs=1).streams[0].scenario == "domain"
-    assert streams.drawings({"a": small(TEN)}, shots=1, runs=1) is None
-    some = streams.drawings({"a": small(replace(TEN, n_classes=20))}, shots=9, runs=1)
+    assert contest.digits({"a": small(TEN)}, shots=1, runs=1).streams[0].scenario == "class"
+    assert contest.digits({"a": small(TEN), "b": two}, shots=1, runs=1).streams[0].scenario == "domain"
+    assert contest.drawings({"a": small(TEN)}, shots=1, runs=1) is None
+    some = contest.drawings({"a": small(replace(TEN, n_classes=20))}, shots=9, runs=1)
     growing = ReadoutLearner(ReadoutLearnerConfig(channels=1, readout=ReadoutConfig(kind="means"))).eval()
-    many = streams.drawings({"a": growing}, shots=9, runs=1)
+    many = contest.drawings({"a": growing}, shots=9, runs=1)
     assert [c.streams[0].n_outputs for c in (some, many)] == [20, 100]
-    assert some.streams[0].tasks[0].demos.shape[1] == 4 * streams.DRAWN_SHOTS
+    assert some.streams[0].tasks[0].demos.shape[1] == 4 * contest.DRAWN_SHOTS
     with pytest.raises(Exception, match="runs must be at least 1"):
-        streams.digits({"a": two}, shots=1, runs=0)
+        contest.digits({"a": two}, shots=1, runs=0)
 
 
 def test_the_table_shows_every_contestant_after_every_task(capsys):
-    digits = streams.digits({"toy": small(TEN)}, shots=2, runs=1)
+    digits = contest.digits({"toy": small(TEN)}, shots=2, runs=1)
     last = watch(contest.play(digits), digits, Console(width=120))
     printed = capsys.readouterr().out
     assert [s.contestant.name for s in last] == ["toy", *NAMES]
@@ -77,7 +77,7 @@ def test_the_table_shows_every_contestant_after_every_task(capsys):
 
 
 def test_mistakes_are_the_wrong_answers():
-    runs = streams.digit_streams("class", shots=2, runs=1)
+    runs = contest.digit_streams("class", shots=2, runs=1)
     method = InContext(small(TEN))
     matrix = run_streams(method, runs).matrix
     found, asked = mistakes(method, runs)

@@ -21,7 +21,7 @@ from autocl.encoders.backbones.from_file import HALF
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.files import write_atomic
 from autocl.training.recipe import Source
-from autocl.training.sources import load_sets
+from autocl.training.run import load_sets
 
 SMALL = ViTConfig(image_size=32, patch=8, width=192, depth=6, heads=3)
 """Patches of 8 pixels: 4.3 times as many images a second as patches of 4."""

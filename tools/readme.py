@@ -16,8 +16,7 @@ from tools.results_table import filled
 from autocl.figures.page import percent
 from autocl.figures.style import COLOURS, quiet
 from autocl.learner.find import find_learner
-from autocl.tour import streams
-from autocl.tour.contest import Contest, Standing, best_rival, play
+from autocl.tour.contest import Contest, Standing, best_rival, digits, drawings, play
 from autocl.tour.page import draw_curves
 from autocl.tour.pair import Half, measure_pair
 from autocl.tour.used import use
@@ -93,7 +92,7 @@ def _ways(contest: Contest) -> int:
 
 if __name__ == "__main__":
     learners = {LEARNER: find_learner(LEARNER)}
-    planned = [plan(learners, shots=SHOTS, runs=RUNS) for plan in (streams.digits, streams.drawings)]
+    planned = [plan(learners, shots=SHOTS, runs=RUNS) for plan in (digits, drawings)]
     played = [(c, list({s.contestant.name: s for s in play(c)}.values())) for c in planned if c is not None]
     picture = draw(played, measure_pair())
     picture.savefig(ROOT / "docs" / "tour.svg", facecolor="white", metadata={"Date": None})

@@ -35,7 +35,7 @@ from torch.nn import functional as F
 
 from autocl.encoders import EncoderConfig
 from autocl.encoders.backbones import get_backbone
-from autocl.encoders.linear import Linear
+from autocl.encoders.fixed import Linear
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import WORLDS, Eyes, backbone_eyes, learner_eyes, world_features
 from autocl.learner import Learner

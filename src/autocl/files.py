@@ -1,7 +1,8 @@
 """Safetensors files, written so that a crash never leaves half of one, and read so that damage is noticed.
 
 Every file carries a SHA-256 of all that is in it: a flipped bit is an error, not another answer. It is no
-signature: who means harm can compute it, too. So readers check what they read as well.
+signature: who means harm can compute it, too. So readers check what they read as well: a small file can
+describe a huge module, whose shapes are therefore compared first, on torch's meta device.
 """
 
 import glob
@@ -10,17 +11,20 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from autocl.errors import FileError
-from autocl.typed_json import MAX_CHARS
+from autocl.errors import FileError, InputError
+from autocl.typed_json import MAX_CHARS, parse_json
 
 SEAL = "sha256"
 """Metadata: hex digits of the SHA-256 over the rest of the metadata and the tensors."""
@@ -111,10 +115,12 @@ def write_json(path: str | Path, value: object) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text atomically."""
-    _write_bytes(path, text.encode())
+    write_bytes(path, text.encode())
 
 
-def _write_bytes(path: str | Path, data: bytes) -> None:
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write bytes atomically."""
+
     def write(name: str) -> None:
         Path(name).write_bytes(data)
 
@@ -131,7 +137,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping
                 f"could not write {path}: its {name} has {len(text):,} characters; {MAX_CHARS:,} is the most"
             )
     # Not save_file: it makes a temporary file of its own, which a killed process leaves behind.
-    _write_bytes(path, save(kept, {**meta, SEAL: seal(kept, meta)}))
+    write_bytes(path, save(kept, {**meta, SEAL: seal(kept, meta)}))
 
 
 def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -215,3 +221,65 @@ def _check_kind(path: Path, meta: Mapping[str, str], kind: str) -> None:
     if not ours or meta.get("kind") != kind:
         found = f"an autocl {meta.get('kind', 'file of no kind')}" if ours else "not written by autocl"
         raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")
+
+
+class Holder(Protocol):
+    """A module that says itself which of its weights a file holds."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those that a file holds, by name."""
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take what `weights` gave."""
+
+
+M = TypeVar("M", bound=Holder)
+
+
+def load_module(path: Path, *, kind: str, build: Callable[[dict[str, Any]], M]) -> tuple[M, dict[str, str]]:
+    """Read a module from a file that holds its weights, and its configuration as JSON in the metadata.
+
+    Args:
+        path: the file.
+        kind: what it must be.
+        build: makes the module of its configuration; called twice, first on the meta device.
+
+    Returns:
+        The module, and the file's metadata.
+    """
+    tensors, meta = read_tensors(path, kind=kind)
+    if "config" not in meta:
+        raise FileError(f"{path}: lacks its configuration")
+    config = parse_json(meta["config"], dict[str, Any], where=f"{path}, config")
+    try:
+        with torch.device("meta"), _at_most(1000 + 4 * len(tensors)):  # some are made and thrown away
+            plan = build(config)
+        check_tensors(path, tensors, plan.weights())
+        module = build(config)
+        module.load_weights(tensors)
+    except FileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        # torch says what is wrong in its first two lines
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise FileError(f"{path}: the configuration and the weights do not fit: {reason}") from error
+    return module, meta
+
+
+@contextmanager
+def _at_most(tensors: int) -> Iterator[None]:
+    """Refuse, in this thread, to make modules of more parameters than that."""
+    me, made = threading.get_ident(), 0
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal made
+        if threading.get_ident() == me:
+            made += parameter is not None
+            if made > tensors:
+                raise InputError("it describes far more tensors than are there")
+
+    handle = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -246,7 +246,7 @@ def test_callable_is_a_backbone_and_its_faults_are_named() -> None:
 def onnx_file(tmp_path: Path) -> Path:
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")
-    from autocl.encoders.backbones.onnx_graph import to_onnx
+    from autocl.encoders.backbones.efficientnet_lite import to_onnx
 
     model = onnx.load_from_string(to_onnx(tiny_network().fold()))
     said = json.dumps({"size": 64, "mean": [127] * 3, "std": [128] * 3})

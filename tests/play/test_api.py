@@ -15,7 +15,7 @@ from autocl import ContinualClassifier, EncoderConfig, Learner
 from autocl.learner import ReadoutLearnerConfig
 from autocl.play.api import Api
 from autocl.play.app import make_app
-from autocl.play.limits import Limits
+from autocl.play.guard import Limits
 from autocl.play.openapi import document
 from autocl.readouts import ReadoutConfig
 

@@ -4,8 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from autocl.cli.main import main
-from autocl.play.app import make_app
-from autocl.play.serve import is_loopback
+from autocl.play.app import is_loopback, make_app
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "bad[", ""])

@@ -13,7 +13,7 @@ from autocl import ContinualClassifier
 from autocl.errors import FileError
 from autocl.play.app import make_app
 from autocl.play.engine import Engine
-from autocl.play.limits import Limits, RefusedError
+from autocl.play.guard import Limits, RefusedError
 from autocl.play.sessions import SWEEP, Sessions
 
 SESSIONS, DEMOS = 200, 5

@@ -17,7 +17,7 @@ from autocl.learner import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training.recipe import Optimiser, Recipe, Validation, differences, read_recipe
-from autocl.training.sources import samplers
+from autocl.training.run import samplers
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -18,9 +18,9 @@ from autocl.errors import DataError, InputError
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.recipes import get_recipe
-from autocl.training import sources
+from autocl.training import run as training_run
 from autocl.training.recipe import Source
-from autocl.training.sources import load_sets
+from autocl.training.run import load_sets
 from autocl.training.trainer import train
 
 F = 20
@@ -38,7 +38,7 @@ def _backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return small @ W
 
     ref = BackboneRef(name="random", fingerprint="1" * 64, n_features=F, preprocessing="8 pixels")
-    monkeypatch.setattr(sources, "get_backbone", lambda name: Backbone(ref=ref, image_size=8, run=run))
+    monkeypatch.setattr(training_run, "get_backbone", lambda name: Backbone(ref=ref, image_size=8, run=run))
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
 
 
@@ -61,7 +61,7 @@ def test_train__features__learns_and_the_file_names_the_backbone(tmp_path: Path)
 
 def test_samplers__features__are_of_the_sources_images() -> None:
     source = Source(name="glyphs", classes=24, images=6)
-    train_sampler, val_sampler = sources.samplers(on_features(sources=(source,)))
+    train_sampler, val_sampler = training_run.samplers(on_features(sources=(source,)))
     for sampler in (train_sampler, val_sampler):
         (features,) = sampler.sets
         assert isinstance(features, FeatureSet)
@@ -78,7 +78,7 @@ def test_recipe__encoder_or_augmentation_behind_a_backbone__is_refused() -> None
         on_features(sources=(Source(name="glyphs", augment=Augment(flip=0.5)),))
     learner = replace(LEARNER, channels=7, height=1, width=1, encoder=EncoderConfig(kind="identity"))
     with pytest.raises(InputError, match=r"random gives 20 features: set learner\.channels"):
-        sources.samplers(replace(on_features(), learner=learner))
+        training_run.samplers(replace(on_features(), learner=learner))
 
 
 def test_paper_backbone__recipe__is_the_papers_learner_on_features() -> None:

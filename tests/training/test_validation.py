@@ -15,7 +15,7 @@ from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig
 from autocl.training import trainer
 from autocl.training.recipe import Source, Validation
-from autocl.training.sources import samplers
+from autocl.training.run import samplers
 from autocl.training.trainer import SPLIT_RUNS, score, train, validate_split, validate_streams
 
 

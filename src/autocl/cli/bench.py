@@ -147,7 +147,7 @@ def _report(out: Path, console: Console) -> None:
 
 
 def _pictures(learners: Sequence[Entry], out: Path, tell: Callable[[str], None]) -> None:
-    from autocl.figures.pictures import picture_learner
+    from autocl.figures.report import picture_learner
 
     for entry in learners:
         try:

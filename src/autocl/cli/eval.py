@@ -12,7 +12,7 @@ from autocl.encoders.backbones import get_backbone
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.entry import Entry, open_learner
 from autocl.evaluation.own import OwnResult, evaluate_folder
-from autocl.files import write_atomic, write_json
+from autocl.files import write_bytes, write_json
 
 LONGEST = 24
 """Letters of a task's name that the picture has room for; with longer ones tasks are numbered."""
@@ -99,12 +99,12 @@ def show(result: OwnResult, data: str, runs: int) -> None:
 def save(result: OwnResult, entry: Entry, data: Path, out: Path) -> None:
     """Write everything as JSON, and the learner's transfer matrix as a picture."""
     from autocl.figures.matrix import plot_transfer_matrix
-    from autocl.figures.pictures import draw
+    from autocl.figures.report import draw
 
     side = 2.2 + 0.5 * len(result.tasks)
     names = result.tasks if max(map(len, result.tasks)) <= LONGEST else None
     picture = draw(plot_transfer_matrix, result.matrix, names, size=(side + 0.8, side))
-    write_atomic(out / "matrix.png", lambda path: _write(path, picture))
+    write_bytes(out / "matrix.png", picture)
     write_json(
         out / "eval.json",
         {
@@ -128,7 +128,3 @@ def save(result: OwnResult, entry: Entry, data: Path, out: Path) -> None:
         },
     )
     say(f"saved {out / 'eval.json'} and {out / 'matrix.png'}")
-
-
-def _write(path: str, data: bytes) -> None:
-    Path(path).write_bytes(data)

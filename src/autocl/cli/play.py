@@ -36,10 +36,10 @@ def play(
         AUTOCL_PLAY_TOKEN=secret autocl play --host 0.0.0.0
     """
     try:
-        from autocl.play.serve import serve
+        from autocl.play.app import serve
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is missing: pip install 'autocl[play]'") from error
-    from autocl.play.limits import Limits
+    from autocl.play.guard import Limits
 
     if not hours > 0:
         raise InputError(f"--hours {hours:g}: a session must live for longer than that")

@@ -13,8 +13,8 @@ from autocl.cli.terminal import say
 from autocl.evaluation.trace import record_film
 from autocl.learner import Learner
 from autocl.learner.find import display_name, find_learner, learner_file
+from autocl.tour import contest, photographs
 from autocl.tour import pair as pairs
-from autocl.tour import photographs, streams
 from autocl.tour.contest import mistakes, play, watch
 from autocl.tour.page import Told, write_tour
 from autocl.tour.used import use
@@ -48,13 +48,13 @@ def tour(
     console, started = Console(), time.perf_counter()
     names = learner or (DEFAULT,)
     learners = _opened(names)
-    planned = [plan(learners, shots=shots, runs=runs) for plan in (streams.digits, streams.drawings)]
+    planned = [plan(learners, shots=shots, runs=runs) for plan in (contest.digits, contest.drawings)]
     contests = [(c, watch(play(c), c, console)) for c in planned if c is not None]
     first = contests[0][0].entered[0]
     assert isinstance(first.method, InContext)  # what _opened gives is first
     # Questions come after the last demo, so the method must still stand at the end of the digits.
     wrong, asked = mistakes(first.method, contests[0][0].streams)
-    used = use(names[0]) if streams.outputs(learners) >= streams.DIGITS else None
+    used = use(names[0]) if contest.outputs(learners) >= contest.DIGITS else None
     if used is not None:
         say(
             f"\none at a time: {used.milliseconds:.1f} ms a demo; after {used.demos} digits "

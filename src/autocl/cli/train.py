@@ -24,8 +24,7 @@ from autocl.errors import InputError
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training import parallel
 from autocl.training.recipe import Recipe, read_recipe
-from autocl.training.run import InterruptedRunError, prepare
-from autocl.training.sources import HELD_OUT_PART
+from autocl.training.run import HELD_OUT_PART, InterruptedRunError, prepare
 from autocl.training.step import TrainingStep, train_step
 from autocl.training.trainer import train as train_learner
 

@@ -2,7 +2,7 @@
 
 from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, GatedEncoder, ImageShape
 from autocl.encoders.conv4 import Conv4
-from autocl.encoders.identity import Identity, Patches
+from autocl.encoders.fixed import Identity, Patches
 
 __all__ = [
     "ENCODERS",

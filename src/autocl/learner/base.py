@@ -16,10 +16,9 @@ from autocl.config import non_default, one_from_dict, to_dict
 from autocl.encoders import Encoder
 from autocl.encoders.base import fingerprint_of
 from autocl.errors import FileError, InputError, StateError
-from autocl.files import write_tensors
+from autocl.files import load_module, write_tensors
 from autocl.learner.config import InputConfig, LearnerConfig
 from autocl.learner.state import LearnerState
-from autocl.weights import load_module
 
 FILE_NAME = "learner.safetensors"
 MAX_STATE = 2**29

@@ -18,7 +18,7 @@ from autocl.estimator.inputs import Encoded
 from autocl.pictures import Pixels
 from autocl.play import requests as body
 from autocl.play.engine import Engine
-from autocl.play.limits import Limits, RefusedError
+from autocl.play.guard import Limits, RefusedError
 from autocl.play.openapi import document
 from autocl.play.portrait import portrait
 from autocl.play.session import Answer, Session

@@ -3,16 +3,20 @@
 A server on this machine is within reach of every page the browser shows. Three checks keep those out: the
 name by which the server is called must be its own (a foreign name that resolves to 127.0.0.1 is an attack), a
 request that a page sends must come from the server's own page, and on any other address than this machine's a
-token is needed.
+token is needed. `Limits` bound what those who may ask can use up.
 """
 
 import hmac
+import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from autocl.errors import AutoclError
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -93,3 +97,54 @@ def _split(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError:
         return urlsplit("")
+
+
+class RefusedError(AutoclError):
+    """A request that is not served, with the HTTP status that says so."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of one server. The page and `GET /health` show them."""
+
+    hours: float = 24.0
+    """A session that nobody has used for so long is deleted."""
+    sessions: int = 1000
+    classes: int = 1000
+    """Classes of one session."""
+    state_bytes: int = 64 << 20
+    """Size of one session's newest state."""
+    history_bytes: int = 64 << 20
+    """Size of the earlier states that one session keeps for going back; the oldest go first."""
+    all_bytes: int = 2 << 30
+    """Size of all states of all sessions in memory; beyond it, those that were used longest ago lose their
+    earlier states."""
+    body_bytes: int = 32 << 20
+    """Size of one request."""
+    pixels: int = 1 << 26
+    """Pixels of one picture: more than any telephone takes; refused before it is unpacked."""
+    pictures: int = 256
+    """Pictures in one request: others wait for so long."""
+    label: int = 100
+    """Characters of a class's name."""
+
+
+def clean_label(label: str, limits: Limits) -> str:
+    """A class's name as it is kept: in one form of Unicode, without spaces around it.
+
+    Example:
+        >>> clean_label("  tabby cat ", Limits())
+        'tabby cat'
+    """
+    label = unicodedata.normalize("NFC", label).strip()
+    if not label:
+        raise RefusedError(422, "a class needs a name")
+    if len(label) > limits.label:
+        raise RefusedError(422, f"the name of a class has {len(label):,} characters: at most {limits.label}")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in label):
+        raise RefusedError(422, "the name of a class holds control characters: use letters, digits, signs")
+    return label

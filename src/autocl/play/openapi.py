@@ -3,7 +3,7 @@
 from typing import Any
 
 from autocl import __version__
-from autocl.play.limits import Limits
+from autocl.play.guard import Limits
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from autocl.errors import FileError, InputError
 from autocl.pictures import Pixels
 from autocl.play.engine import Engine
-from autocl.play.limits import Limits, RefusedError
+from autocl.play.guard import Limits, RefusedError
 from autocl.typed_json import parse_json
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.exact import NoticingNovelty
 from autocl.estimator.inputs import Encoded
 from autocl.estimator.state import ClassifierState
-from autocl.play.limits import Limits, RefusedError, clean_label
+from autocl.play.guard import Limits, RefusedError, clean_label
 
 
 @dataclass(frozen=True, kw_only=True)

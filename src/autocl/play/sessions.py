@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from autocl.errors import FileError
 from autocl.files import read_tensors, remove_drafts, write_json
 from autocl.play.engine import Engine
-from autocl.play.limits import Limits, RefusedError
+from autocl.play.guard import Limits, RefusedError
 from autocl.play.session import Session
 
 T = TypeVar("T")

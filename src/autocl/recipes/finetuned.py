@@ -38,7 +38,7 @@ def finetuned_omniglot() -> Recipe:
         learner=replace(base.learner, channels=3),
         streams=FIFTEEN_SHOTS,
         optimiser=RATE,
-        validation=Validation(every=100, batches=8),
+        validation=Validation(every=50, batches=8),
         steps=300,
         batch_size=16,
     )

@@ -23,9 +23,9 @@ from autocl.encoders.backbones.efficientnet_lite import (
     EfficientNetLite,
     Shape,
     several_levels,
+    to_onnx,
 )
 from autocl.encoders.backbones.from_file import open_session
-from autocl.encoders.backbones.onnx_graph import to_onnx
 from autocl.errors import FileError, InputError
 
 DEFAULT_SIZE = 224

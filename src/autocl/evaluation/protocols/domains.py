@@ -49,7 +49,7 @@ def drawn_setting(order: str, step: int, refs: tuple[SetRef, SetRef]) -> Setting
     return Setting(name=order, sets=refs, n_outputs=WAYS, streams=streams, cells=two_cells(order))
 
 
-def chain_setting(order: str, cells: dict[str, Cell]) -> Setting:
+def chain_setting(order: str, cells: dict[str, Cell], *, shots: int = SHOTS) -> Setting:
     """A domain-incremental stream such as "A→B→C", over halves of sets that no learner has seen."""
     letters = order.split("→")
 
@@ -57,7 +57,7 @@ def chain_setting(order: str, cells: dict[str, Cell]) -> Setting:
         stages = []
         for name, span in (LETTERS[letter] for letter in letters):
             stages.append(class_range(sets[f"{name}/train"], sets[f"{name}/test"], span))
-        return build_stream(stages, shots=SHOTS, run=run, demos=options.demos, name=order)
+        return build_stream(stages, shots=shots, run=run, demos=options.demos, name=order)
 
     refs = train_and_test(*(LETTERS[letter][0] for letter in letters))
     return Setting(name=order, sets=refs, n_outputs=WAYS, streams=streams, cells=cells)

@@ -108,7 +108,7 @@ def _validated(sets: tuple[str, ...], on: str, printed: str, *, shots: int = SHO
     name = f"{' + '.join(TITLES[s] for s in sets)}, validated on {TITLES[on]}"
     cells = numbers(_VALID, printed)
     recipe = "finetuned-both" if len(sets) > 1 else "finetuned-omniglot"
-    fewer = f" --streams.shots {shots}" if shots != SHOTS else ""
+    fewer = f" --streams.shots {shots} --streams.pool-images {2 * shots}" if shots != SHOTS else ""
     absent = not_made(f"{recipe} --validation.split {on}{fewer}")
     (row,) = finetuned(name, cells, absent=absent, sets=sets, scenario="domain", validated_on=on, shots=shots)
     return row

@@ -59,7 +59,7 @@ def delta(
     if name == "naive":
         from autocl.ops.delta.naive import delta_naive as run
     elif name == "recompute":
-        from autocl.ops.delta.recompute import delta_recompute as run
+        from autocl.ops.delta.naive import delta_recompute as run
     elif name == "cpu":
         from autocl.ops.delta.cpu import delta_cpu as run
     else:

@@ -54,7 +54,7 @@ def srwm(u: Tensor, W: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor
     if name == "naive":
         from autocl.ops.srwm.naive import srwm_naive as run
     elif name == "recompute":
-        from autocl.ops.srwm.recompute import srwm_recompute as run
+        from autocl.ops.srwm.naive import srwm_recompute as run
     elif name == "cpu":
         from autocl.ops.srwm.cpu import srwm_cpu as run
     else:

@@ -54,7 +54,7 @@ def pack(W, first, P, R, V, M):
 
 @numba.njit(fastmath=FAST, error_model="numpy")
 def unpack(M, first, P, R, V, W):
-    """The inverse of enter."""
+    """The inverse of pack."""
     base = first * R * P
     for r in range(0, R, 4):
         for j in range(0, P, 4):
