@@ -16,7 +16,6 @@ from autocl.recipes.fast import (
     fast_two_task,
     fast_two_task_long,
 )
-from autocl.recipes.paper import paper_backbone
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
 
 FC100 = Source(name="fc100", augment=PHOTOS)
@@ -149,40 +148,6 @@ def everyday_fast() -> Recipe:
         finetune=True,
         validation=Validation(every=250, batches=12),
         steps=4000,
-    )
-
-
-def acl_lite2() -> Recipe:
-    """The paper's architecture behind EfficientNet-Lite2, five 2-way tasks: paper_backbone, made faster.
-
-    A step of paper_backbone is 64 streams of 150 demos through a million weights, 0.7 s of one core, and its
-    schedule has 20,000. Here a step has 8 streams with ten queries of each task, in bfloat16 where that pays.
-    Streams of one to five tasks come first: with five from the start it stayed at chance for 500 steps.
-    """
-    base = paper_backbone()
-    assert isinstance(base.learner, LearnerConfig)
-    first = replace(
-        base,
-        name="acl-lite2-first",
-        streams=replace(
-            FIVE_TASKS, scenario="class", min_tasks=1, min_shots=None, order="mixture", pool_classes=16
-        ),
-        # Features are six times as long as labels scaled by 10, and have a large mean.
-        learner=replace(base.learner, label_scale=30.0, dropout=0.0),
-        optimiser=Optimiser(lr=1e-3, schedule="cosine", warmup=50, clip=1.0),
-        validation=Validation(every=200, batches=16),
-        steps=4000,
-        batch_size=8,
-        bf16=True,
-    )
-    return replace(
-        first,
-        name="acl-lite2",
-        streams=replace(first.streams, min_tasks=None),
-        stages=(first,),
-        finetune=True,
-        optimiser=replace(first.optimiser, lr=7e-4),
-        steps=3000,
     )
 
 
