@@ -1,18 +1,30 @@
 """Does a body with fast weights add anything to the universal read-out? `python -m benchmarks.bodies`.
 
 Every variant is trained on the same streams for the same number of steps, with several seeds, and judged on
-the same streams of validation sets. "gate" trusts experts by their marks, "reader" also corrects them (what
-ships). The others add a body that reads the examination as a stream of its own: for every prototype that was
-left out, what the experts said of the right class and of its strongest rivals, which was right, and a code of
-each class; it rewrites its fast weights as it reads, and its answer for a candidate is added to the reader's.
+the same streams of validation sets. "best expert" is the closed form that is best on them, with nothing
+learned; "gate" trusts experts by their marks, "reader" also corrects them (what ships). The others add a body
+that reads the examination as a stream of its own: for every prototype that was left out, what the experts
+said of the right class and of its strongest rivals, which was right, and a code of each class; it rewrites
+its fast weights as it reads, and its answer for a candidate is added to the reader's.
 """
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 import torch
-from tools.train_universal import Table, answer, clusters, loss_of, pixel_eyes, table, train, worlds
+from tools.train_universal import (
+    Table,
+    answer,
+    changed,
+    clusters,
+    loss_of,
+    pixel_eyes,
+    table,
+    train,
+    worlds,
+)
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,6 +38,8 @@ from autocl.readouts.universal import UniversalReadout
 
 WIDTH, HEADS, CODES, RIVALS = 32, 2, 16, 3
 BODIES = ("srwm", "delta", "gated delta", "mesa", "attention")
+ALL = ("srwm", "delta", "gated delta", "mesa")
+"""Layers of the body "all", one kind after the other; without attention, whose state grows."""
 
 
 class Mesa(nn.Module):
@@ -101,6 +115,8 @@ class Feedforward(nn.Module):
 
 
 def layers_of(kind: str) -> nn.ModuleList:
+    if kind == "all":
+        return nn.ModuleList([layer for one in ALL for layer in layers_of(one)])
     own = {"mesa": Mesa, "gated delta": GatedDelta}
     if kind in own:
         return nn.ModuleList([own[kind](), Feedforward(), own[kind](), Feedforward()])
@@ -158,21 +174,25 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=600)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=["gate", "reader", *BODIES])
+    parser.add_argument("--only", nargs="*", default=["gate", "reader", *BODIES, "all"])
     args = parser.parse_args()
     torch.set_num_threads(1)
     rng, readout = np.random.default_rng(0), UniversalReadout()
     eyes = [backbone_eyes(get_backbone(PHOTOS[1])), pixel_eyes()]
     practice = [of_set for e in eyes for of_set in worlds("meta-training", e)]
     held_out = [of_set for e in eyes for of_set in worlds("validation", e)]
+    change = partial(changed, all_directions=False)
     with torch.no_grad():
         tables = [
-            table(readout, clusters(rng), rng, change=False)
+            table(readout, clusters(rng), rng)
             if rng.random() < 0.15
-            else table(readout, practice[rng.integers(len(practice))], rng, change=True)
+            else table(readout, practice[rng.integers(len(practice))], rng, change)
             for _ in range(args.streams)
         ]
-        judged = [table(readout, held_out[i % len(held_out)], rng, change=False) for i in range(args.judged)]
+        judged = [table(readout, held_out[i % len(held_out)], rng) for i in range(args.judged)]
+    alone = [(t.scores.argmax(-1) == t.answers[:, None]).float().mean((0, 2)) for t in judged]
+    best = torch.stack(alone).mean(0).max(0)
+    print(f"best expert  {100 * float(best.values):.2f} % ({NAMES[int(best.indices)]})", flush=True)
     for kind in args.only:
         found = []
         for seed in range(args.seeds):

@@ -4,7 +4,7 @@ import torch
 from benchmarks.training import take_turns
 from torch.nn import functional as F
 
-from autocl.ops.dropout import dropout
+from autocl.ops.dropout import dropout, dropout_add, relu_dropout
 
 
 def main() -> None:
@@ -16,6 +16,10 @@ def main() -> None:
             "torch": lambda: F.dropout(x, 0.1).backward(g),
             "ours": lambda: dropout(x, 0.1).backward(g),
             "a product, for comparison": lambda: (x * 1.1).backward(g),
+            "h + dropout(x)": lambda: (x + dropout(x, 0.1)).backward(g),
+            "dropout_add(h, x)": lambda: dropout_add(x, x, 0.1).backward(g),
+            "dropout(relu(x))": lambda: dropout(x.relu(), 0.1).backward(g),
+            "relu_dropout(x)": lambda: relu_dropout(x, 0.1).backward(g),
         },
         20,
     )

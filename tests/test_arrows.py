@@ -12,8 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "autocl"
 
 GROUND = {
-    "", "config", "errors", "files", "matrix", "names", "pictures", "registry", "threads", "typed_json",
-    "weights",
+    "", "config", "errors", "files", "matrix", "names", "pictures", "progress", "threads", "typed_json",
 }  # fmt: skip
 """Everybody may import these, and they only each other; "" is the package itself, for its version."""
 

@@ -49,7 +49,7 @@ def augmented(pixels: np.ndarray, rng: np.random.Generator) -> Tensor:
 
 def save(vit: ViT, out: Path) -> None:
     """In half precision."""
-    weights = {name: value.class_range().contiguous() for name, value in vit.state_dict().items()}
+    weights = {name: value.half().contiguous() for name, value in vit.state_dict().items()}
     write_atomic(out, lambda draft: save_file(weights, draft))
 
 

@@ -13,7 +13,8 @@ Streams are drawn from the meta-training sets of `autocl bench world` (`evaluati
 sets, and folders of fruits, plants and traffic signs made by `tools/class_folders.py`. Features are those
 of the frozen network, mapped and not, plain pixels, clusters drawn at random, and of Conv-4, only for sets
 that Conv-4 was not trained on: features of classes that trained an encoder are tighter than of new ones.
-Features lose dimensions, are mixed or get noise, so that the combiner does not count on one encoder.
+Features lose dimensions, are mixed, get noise or something of another image, so that the combiner does not
+count on one encoder. Memories are of several sizes, so that some streams are thirty times as long.
 Validation sets report; nothing is trained on them.
 """
 
@@ -21,6 +22,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +47,7 @@ from autocl.learner.readout import ReadoutLearner
 from autocl.readouts import ReadoutConfig
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination
 from autocl.readouts.experts import NAMES, all_experts
+from autocl.readouts.memory import Memory
 from autocl.readouts.universal import UniversalReadout, examine, moments_of
 
 Floats = npt.NDArray[np.float32]
@@ -55,8 +58,10 @@ KEYS = 384
 """Dimensions of the map of `photos`."""
 LEVEL = 3.0
 """Of a round scatter, in units of the within-class scatter, that is added before the map whitens it."""
-MOST, LONG, OFTEN_LONG = 240, 800, 0.1
+MOST, LONG, OFTEN_LONG = 240, 2000, 0.12
 """Demos of a stream, fewer than a memory has places; of a long one, and how often it is long."""
+PLACES = (32, 64, 128, 256)
+"""Of the memories that long streams go into, unless twice the number of labels is more."""
 ASKED = 60
 """Queries of a stream, about."""
 BATCH, LR = 16, 2e-3
@@ -140,25 +145,39 @@ def clusters(rng: np.random.Generator) -> list[Floats]:
     return list(((centre + rng.standard_normal((60, 24, length))) * scale).astype(np.float32))
 
 
-def changed(x: Floats, rng: np.random.Generator) -> Floats:
-    """Features of an encoder that does not exist: fewer dimensions, mixed ones, or noise."""
+def changed(x: Floats, rng: np.random.Generator, *, all_directions: bool) -> Floats:
+    """Features [n, F] of an encoder that does not exist: fewer dimensions, mixed ones, noise or clutter.
+
+    Args:
+        x: the features.
+        rng: decides.
+        all_directions: keep the dimensions as they are.
+    """
     length, kind = x.shape[-1], rng.random()
     if kind < 0.5 or length <= 16:
         return x
-    if kind < 0.65:
+    if kind < 0.62:
+        return (x + rng.uniform(0, 1) * x.std() * rng.standard_normal(x.shape)).astype(np.float32)
+    if kind < 0.75:  # something of another image, as when a picture shows more than one thing
+        return (x + rng.uniform(0, 1) * x[rng.permutation(len(x))]).astype(np.float32)
+    if all_directions:
+        return x
+    if kind < 0.87:
         return x[..., rng.permutation(length)[: int(2 ** rng.uniform(4, np.log2(length)))]]
-    if kind < 0.8:
-        mixed = rng.standard_normal((length, int(2 ** rng.uniform(4, 9)))) / np.sqrt(length)
-        return (x @ (mixed * rng.lognormal(0, rng.uniform(0, 1), mixed.shape[1]))).astype(np.float32)
-    return (x + rng.uniform(0, 1) * x.std() * rng.standard_normal(x.shape)).astype(np.float32)
+    mixed = rng.standard_normal((length, int(2 ** rng.uniform(4, 9)))) / np.sqrt(length)
+    return (x @ (mixed * rng.lognormal(0, rng.uniform(0, 1), mixed.shape[1]))).astype(np.float32)
 
 
 def table(
-    readout: UniversalReadout, classes: list[Floats], rng: np.random.Generator, *, change: bool
+    readout: UniversalReadout,
+    classes: list[Floats],
+    rng: np.random.Generator,
+    change: Callable[[Floats, np.random.Generator], Floats] | None = None,
 ) -> Table:
     """Draw a stream of random shape, and let the experts answer and be examined."""
-    shots = int(rng.choice([1, 1, 2, 3, 5, 5, 10, 15, 15]))
-    most, classes_at_most = (LONG, 60) if rng.random() < OFTEN_LONG else (MOST, 40)
+    long = rng.random() < OFTEN_LONG
+    shots = int(rng.choice([5, 15, 30, 33] if long else [1, 1, 2, 3, 5, 5, 10, 15, 15]))
+    most, classes_at_most = (LONG, 60) if long else (MOST, 40)
     number = max(2, min(int(rng.integers(2, classes_at_most + 1)), most // shots, len(classes)))
     labels = number if rng.random() < 0.55 else 2
     if labels == 2 and rng.random() < 0.3:
@@ -178,10 +197,13 @@ def table(
         label = np.where(rng.random(len(y)) < 0.1, rng.integers(labels, size=len(y)), label)
     right = np.array(answers)
     both = np.concatenate([*demos, *queries])
-    both = changed(both, rng) if change else both
+    both = change(both, rng) if change else both
     f = torch.from_numpy(np.ascontiguousarray(both))[None]
     known = torch.from_numpy(np.isin(right, label))
-    state = readout.learn(f[:, : len(y)], torch.from_numpy(label)[None], readout.initial_state(1, labels))
+    state = readout.initial_state(1, labels)
+    if long:
+        state |= Memory.empty(1, max(int(rng.choice(PLACES)), 2 * labels), f)._asdict()
+    state = readout.learn(f[:, : len(y)], torch.from_numpy(label)[None], state)
     moments = moments_of(state)
     experts = all_experts(moments)
     scores = experts.read(readout.key(f[:, len(y) :][:, known]).double())
@@ -271,7 +293,7 @@ def train(
         torch.nn.utils.clip_grad_norm_(combiner.parameters(), 1.0)
         optimiser.step()
         if step % 200 == 199:
-            print(f"step {step + 1} of {steps}: loss {float(loss):.3f}", flush=True)
+            print(f"step {step + 1} of {steps}: loss {float(loss.detach()):.3f}", flush=True)
     return combiner.eval()
 
 
@@ -353,12 +375,13 @@ def main() -> None:
     with torch.no_grad():
         for i in range(args.streams):
             if rng.random() < 0.15:
-                tables.append(table(readout, clusters(rng), rng, change=False))
+                tables.append(table(readout, clusters(rng), rng))
             else:
                 name = list(eyes)[rng.integers(len(eyes))]
                 sets = practice[name]
                 fixed = name == PHOTOS[1]  # nobody else's features go through its map
-                tables.append(table(readout, sets[rng.integers(len(sets))], rng, change=not fixed))
+                change = partial(changed, all_directions=fixed)
+                tables.append(table(readout, sets[rng.integers(len(sets))], rng, change))
             if i % 500 == 499:
                 print(f"{i + 1} of {args.streams} streams", flush=True)
     combiner = train(tables, args.steps, args.seed)
@@ -366,7 +389,7 @@ def main() -> None:
         sets = worlds("validation", e)
         sets = mapped(sets, through) if name == PHOTOS[1] else sets
         with torch.no_grad():
-            judged = [table(readout, sets[i % len(sets)], rng, change=False) for i in range(300)]
+            judged = [table(readout, sets[i % len(sets)], rng) for i in range(300)]
         print(f"{name}:", *report(combiner, judged), sep="\n  ")
     meta = {
         "recipe": "universal", "seed": str(args.seed), "steps": str(args.steps),

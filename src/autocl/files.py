@@ -164,16 +164,6 @@ def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dic
     return tensors, meta
 
 
-def reseal(path: str | Path) -> None:
-    """Write a file of an earlier version again with a SHA-256; metadata and tensors stay as they are."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            kind = (file.metadata() or {}).get("kind", "")
-    except (SafetensorError, OSError) as error:
-        raise FileError(f"{path}: damaged, truncated or not a safetensors file ({error})") from error
-    write_tensors(path, *read_tensors(path, kind=kind))
-
-
 def seal(tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> str:
     """SHA-256 of metadata and of names, dtypes, shapes and bytes of tensors, in hex digits.
 

@@ -1,12 +1,14 @@
 """The vision transformer against a transcription of its equations, with and without prefixes."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from tools import pretrain_vit
 from torch import Tensor
 
 from autocl.encoders.backbones import get_backbone
@@ -119,3 +121,14 @@ def test_vit_file__as_a_backbone__gives_the_class_token_of_scaled_pixels(tmp_pat
     np.testing.assert_allclose(backbone([Image.fromarray(pixels)]), expected.numpy(), atol=1e-5)
     with pytest.raises(FileError, match="cannot be read as safetensors"):
         get_backbone(f"vit:{tmp_path / 'none.safetensors'}")
+
+
+def test_pretrain_vit__saved_network__is_read_as_a_backbone(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    vit = ViT(ViTConfig(image_size=12, patch=4, width=64, depth=2, heads=1)).eval()
+    pretrain_vit.save(vit, tmp_path / "vit.safetensors")
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 12, 3), np.uint8))
+    pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().sub(127.5).div(127.5)
+    backbone = get_backbone(f"vit:{tmp_path / 'vit.safetensors'}")
+    expected = vit(pixels[None]).detach().numpy()
+    assert np.abs(backbone([picture]) - expected).max() < 5e-3  # weights are kept in half precision

@@ -3,16 +3,20 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from known_methods import AlwaysZero, Known, OnlyLast, coded_set, small_learner
 
-from autocl.baselines.base import StreamInfo
+from autocl.baselines.base import StreamInfo, get_method
+from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
-from autocl.data.eval_streams import split_omniglot, split_stream
+from autocl.data.eval_streams import TaskSpec, build_stream, split_omniglot, split_stream
+from autocl.data.imageset import FeatureSet
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import StreamConfig
+from autocl.encoders import Identity
 from autocl.errors import InputError
 from autocl.passage import passage, run_streams
 
@@ -193,3 +197,18 @@ def test_matrix_of_one_task() -> None:
     passed = run_streams(Known(), streams("domain", tasks=1))
     assert passed.matrix.average().tolist() == [1, 1]
     assert math.isnan(passed.matrix.forgetting()[0])
+
+
+@pytest.mark.parametrize("name", ["adam", "nearest-mean"])
+def test_a_method_takes_vectors_wherever_it_takes_images(name: str) -> None:
+    centres = np.eye(4, 6, dtype=np.float32).repeat(20, axis=0)
+    noise = np.random.default_rng(0).normal(0, 0.1, (80, 6)).astype(np.float32)
+    vectors = FeatureSet(
+        name="clusters", split="train", features=centres + noise, starts=np.arange(0, 81, 20),
+        classes=("a", "b", "c", "d"),
+    )  # fmt: skip
+    specs = [TaskSpec(name=str(c), train=vectors, test=None, classes=c) for c in ((0, 1), (2, 3))]
+    stream = build_stream(specs, shots=10, run=0, scenario="class")
+    options = {"embedding": Embedding(Identity(n_features=6), channels=1)} if name == "nearest-mean" else {}
+    matrix = run_streams(get_method(name, **options), stream).matrix.values[0]
+    assert matrix.diag().tolist() == [1, 1]

@@ -95,3 +95,14 @@ def test_feedforward_is_a_residual_around_a_normalised_input():
     h = torch.randn(1, 4, 8)
     shifted, _ = layer(h + 3.0, {})
     torch.testing.assert_close(shifted - 3.0, layer(h, {})[0])
+
+
+def test_the_joined_passes_of_the_feed_forward_block_are_its_definition():
+    torch.manual_seed(0)
+    layer, h = FeedForward(width=8, inner=16, dropout=0.3), torch.randn(2, 5, 8)
+    for mode in (True, False):
+        layer.train(mode)
+        torch.manual_seed(1)
+        joined = layer.read(h, {})
+        torch.manual_seed(1)
+        assert torch.equal(joined, h + layer.net(h))

@@ -24,8 +24,14 @@ def fused(blocks, x, dropout=0.0):
 
 @pytest.mark.parametrize(
     ("n", "channels", "filters", "depth", "size"),
-    [(3, 3, 8, 4, (32, 32)), (2, 1, 5, 4, (33, 47)), (2, 2, 1, 2, (7, 6)), (70, 1, 3, 1, (28, 28))],
-    ids=["even", "odd", "one-filter", "several-chunks"],
+    [
+        (3, 3, 8, 4, (32, 32)),
+        (2, 1, 5, 4, (33, 47)),
+        (2, 2, 1, 2, (7, 6)),
+        (70, 1, 3, 1, (28, 28)),
+        (300, 1, 3, 3, (33, 30)),
+    ],
+    ids=["even", "odd", "one-filter", "several-chunks", "chunks-in-chunks"],
 )
 def test_values_and_every_gradient_equal_the_plain_definition(n, channels, filters, depth, size):
     torch.manual_seed(0)

@@ -1,10 +1,12 @@
 """Dropout by hashing places: the right share, no pattern, the mask's own gradient, reproducible."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from autocl.layers.base import Dropout
-from autocl.ops.dropout import dropout
+from autocl.ops.dropout import dropout, dropout_add, relu_dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -59,8 +61,49 @@ def test_the_seed_decides_whatever_the_threads_and_the_memory_layout():
 
 def test_a_nan_is_not_hidden_and_nothing_happens_without_training():
     torch.manual_seed(0)
-    assert dropout(torch.full((1000,), torch.nan), 0.5).isnan().all()
+    nan = torch.full((1000,), torch.nan)
+    assert dropout(nan, 0.5).isnan().all()
+    assert relu_dropout(nan, 0.5).isnan().all()
+    assert dropout_add(nan, nan, 0.5).isnan().all()
     x = torch.randn(5)
     assert Dropout(0.5).eval()(x) is x
     assert dropout(x, 0.0) is x
     assert dropout(x.half(), 0.5).dtype == torch.half  # by torch itself
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_dropout_with_its_neighbour_is_the_two_one_after_the_other(rate, dtype):
+    wide = torch.float32 if dtype == torch.bfloat16 else dtype
+    h = torch.randn(5, 7, 33, dtype=wide, requires_grad=True)
+    x = torch.randn(5, 33, 7, dtype=dtype).mT.requires_grad_()
+    pairs = [
+        (lambda: dropout_add(h, x, rate), lambda: h + dropout(x, rate).to(wide)),
+        (lambda: relu_dropout(x, rate), lambda: dropout(x.relu(), rate)),
+    ]
+    for joined, plain in pairs:
+        results = []
+        for run in (joined, plain):
+            torch.manual_seed(4)
+            out = run()
+            g = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view(out.shape)
+            gradients = torch.autograd.grad(out, [h, x], g, allow_unused=True)
+            results.append([out.detach(), *(d for d in gradients if d is not None)])
+        for got, want in zip(*results, strict=True):
+            if dtype == torch.bfloat16:  # the joined ones round once less
+                torch.testing.assert_close(got, want, rtol=0.02, atol=0.02)
+            else:
+                assert torch.equal(got, want)
+
+
+def test_the_joined_ones_can_be_differentiated_twice():
+    h, x = (torch.randn(4, 6, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def seeded(function, *inputs):
+        torch.manual_seed(2)
+        return function(*inputs, 0.3)
+
+    for function, inputs in ((dropout_add, (h, x)), (relu_dropout, (x,))):
+        run = partial(seeded, function)
+        assert torch.autograd.gradcheck(run, inputs)
+        assert torch.autograd.gradgradcheck(run, inputs)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
+from autocl.readouts import memory as memory_module
 from autocl.readouts import universal
 from autocl.readouts.base import State
 from autocl.readouts.combiner import BOUND
@@ -135,6 +136,7 @@ def test_merging_keeps_first_and_second_moments_of_every_class(
 
 
 def test_a_full_memory_merges_the_closest_pair_of_one_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_module, "SINGLE", 100)  # no place is kept for a single demo
     x = torch.tensor([[[0.0, 0.0], [0.1, 0.0], [0.1, 0.05], [9.0, 0.0]]])
     y = torch.tensor([[0, 0, 1, 1]])
     memory = Memory.empty(1, 4, x[0, 0]).learn(x, y).learn(torch.tensor([[[5.0, 5.0]]]), torch.tensor([[1]]))
@@ -142,6 +144,34 @@ def test_a_full_memory_merges_the_closest_pair_of_one_label(monkeypatch: pytest.
     assert memory.weight.tolist() == [[2.0, 1.0, 1.0, 1.0]]
     assert memory.label.tolist() == [[0, 1, 1, 1]]
     torch.testing.assert_close(memory.prototype[0, :2], torch.tensor([[0.05, 0.0], [5.0, 5.0]]))
+
+
+def test_single_demos_are_kept_from_the_whole_stream_with_equal_chances() -> None:
+    kept = torch.zeros(2000)
+    for label in range(4):  # other vectors, but the same places: what is kept depends on the order alone
+        x = torch.stack([torch.arange(2000.0), torch.full((2000,), label)], -1)[None]
+        memory = Memory.empty(1, 256, x[0, 0]).learn(x, torch.full((1, 2000), label))
+        singles = memory.prototype[0, :64]
+        assert (memory.weight[0, :64] == 1).all()
+        assert (singles[:, 1] == label).all()
+        assert memory.sample[0].tolist() == [True] * 64 + [False] * 192
+        kept[singles[:, 0].long()] += 1
+    quarters = kept.view(4, 500).sum(1) / 4
+    assert quarters.sum() == 64
+    assert (quarters - 16).abs().max() < 11  # three deviations of a draw of 64
+
+
+def test_experts_are_examined_on_single_demos_only(readout: UniversalReadout) -> None:
+    f, y = stream(400, 40, 3)
+    moments = moments_of(learned(readout, f, y, 3))
+    assert (moments.memory.weight > 1).any()
+    exam = examine(all_experts(moments), moments)
+    assert (exam.weight[0, :64] > 0).all()
+    assert (exam.weight[0, 64:] == 0).all()
+    for e in range(len(NAMES)):
+        scores = all_experts(moments).left_out[0, e, :64]
+        right = (scores.argmax(-1) == moments.memory.label[0, :64]).double().mean()
+        torch.testing.assert_close(exam.accuracy[0, e], right)
 
 
 @pytest.mark.parametrize("cut", [1, 10, 70])

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from autocl.training.sources import samplers
 
 from autocl.config import from_dict, to_dict
 from autocl.data.augment import Augment
@@ -18,6 +17,7 @@ from autocl.learner import LearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training.recipe import Optimiser, Recipe, Validation, differences, read_recipe
+from autocl.training.run import samplers
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 import torch
 from torch import Tensor
 
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Stream, Task
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
@@ -34,8 +34,8 @@ class StreamInfo:
     """N; labels lie in [0, N)."""
     n_tasks: int
     """M."""
-    image_shape: tuple[int, int, int]
-    """Channels, height, width of the images as the set stores them."""
+    input_shape: tuple[int, ...]
+    """[C, H, W] of images as their set stores them, or [F] of vectors."""
     seeds: tuple[int, ...]
     """One for each of the R runs: decides initial weights and the order of training."""
 
@@ -51,12 +51,11 @@ class StreamInfo:
             raise InputError(
                 f"got {len(stream)} streams for {len(seeds)} seeds: give one seed for each stream"
             )
-        channels, height, width = stream.tasks[0].sets[0].images.shape[1:]
         return StreamInfo(
             scenario=stream.scenario,
             n_outputs=stream.n_outputs,
             n_tasks=len(stream.tasks),
-            image_shape=(channels, height, width),
+            input_shape=stream.tasks[0].sets[0].shape,
             seeds=tuple(seeds),
         )
 
@@ -111,7 +110,7 @@ class Method(ABC):
         """Learn the next task, row r of it in run r. A boundary follows."""
 
     @abstractmethod
-    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+    def predict(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Answer queries; changes nothing.
 
         Args:
@@ -189,7 +188,7 @@ def rows_for(index: Tensor, runs: int) -> Tensor:
 class TaskExamples:
     """Rows of one image set, with labels: what a task gives each run."""
 
-    images: ImageSet
+    images: LabelledSet
     index: Tensor
     """int64 [R, n]."""
     labels: Tensor
@@ -198,7 +197,7 @@ class TaskExamples:
     @property
     def nbytes(self) -> int:
         """Bytes of one run's images and labels, if a method has to keep them: pixels as float32."""
-        return self.index.shape[1] * (4 * math.prod(self.images.images.shape[1:]) + 8)
+        return self.index.shape[1] * (4 * math.prod(self.images.shape) + 8)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""Embedding: an encoder that gives the features of image sets, each row computed once.
+"""Embedding: an encoder that gives the features of images or vectors, each row of a set computed once.
 
 Shape legend: n = images of a set, F = features.
 """
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.data.features import compute_features, find_features
-from autocl.data.imageset import FeatureSet, ImageSet, some_rows
+from autocl.data.imageset import FeatureSet, ImageSet, LabelledSet, some_rows
 from autocl.data.preprocess import Standardise
 from autocl.encoders import Encoder, Identity
 from autocl.encoders.backbones import Backbone
@@ -40,7 +40,7 @@ def measuring(module: nn.Module) -> Iterator[None]:
 
 
 class Embedding:
-    """Features of image sets by a frozen encoder. They depend on no state, so runs and protocols share them.
+    """Features of sets by a frozen encoder. They depend on no state, so runs and protocols share them.
 
     Args:
         encoder: any encoder; its mode and gradients are left as they are.
@@ -58,7 +58,7 @@ class Embedding:
         self.channels = channels
         self.standardise = standardise
         # By identity; the set is kept alive so that its id is not given to another.
-        self._known: dict[int, tuple[ImageSet, Tensor, Tensor]] = {}
+        self._known: dict[int, tuple[LabelledSet, Tensor, Tensor]] = {}
 
     @staticmethod
     def of(learner: Learner | str | Path) -> "Embedding":
@@ -79,7 +79,7 @@ class Embedding:
             form = (*form, self.standardise)
         return fingerprint_of(self.encoder.state_dict(), repr(form))
 
-    def take(self, images: ImageSet, index: Tensor) -> Tensor:
+    def take(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Features [..., F] of the rows index [...], on the CPU."""
         if id(images) not in self._known:
             self._known[id(images)] = (images, *self._start(images))
@@ -92,29 +92,32 @@ class Embedding:
             done[rows] = True
         return features[index]
 
-    def _start(self, images: ImageSet) -> tuple[Tensor, Tensor]:
+    def _start(self, images: LabelledSet) -> tuple[Tensor, Tensor]:
         """Room for the features of a set [n, F], and which of them are there already, bool [n]."""
-        n = len(images.images)
+        n = int(images.starts[-1])
         return torch.empty(n, self.n_features), torch.zeros(n, dtype=torch.bool)
 
-    def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
+    def _compute(self, images: LabelledSet, rows: Tensor) -> Tensor:
         """Features of rows [n] of a set, [n, F]."""
         device = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
         made = []
         with measuring(self.encoder):
             for some in torch.split(rows, BATCH):
-                pixels = images.take(some, channels=self.channels, standardise=self.standardise)
-                made.append(self._encode(images, pixels.to(device)).cpu())
+                if isinstance(images, ImageSet):
+                    inputs = images.take(some, channels=self.channels, standardise=self.standardise)
+                else:
+                    inputs = images.take(some)
+                made.append(self._encode(images, inputs.to(device)).cpu())
         return torch.cat(made)
 
-    def _encode(self, images: ImageSet, pixels: Tensor) -> Tensor:
+    def _encode(self, images: LabelledSet, inputs: Tensor) -> Tensor:
         try:
-            features: Tensor = self.encoder(pixels)
+            features: Tensor = self.encoder(inputs)
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"the encoder cannot read {images.name}/{images.split}, whose images are "
-                f"{list(pixels.shape[1:])}: {reason}; load the set in the size the encoder was made for"
+                f"{list(inputs.shape[1:])}: {reason}; load the set in the size the encoder was made for"
             ) from error
         if features.shape[1] != self.n_features:
             raise InputError(
@@ -156,13 +159,15 @@ class BackboneEmbedding(Embedding):
             return own
         return fingerprint_of(self.encoder.state_dict(), own)
 
-    def _start(self, images: ImageSet) -> tuple[Tensor, Tensor]:
-        whole = find_features(images, self.backbone)
+    def _start(self, images: LabelledSet) -> tuple[Tensor, Tensor]:
+        whole = find_features(images, self.backbone) if isinstance(images, ImageSet) else None
         if whole is None:
             return super()._start(images)
-        return self._encoded(whole), torch.ones(len(images.images), dtype=torch.bool)
+        return self._encoded(whole), torch.ones(len(whole.features), dtype=torch.bool)
 
-    def _compute(self, images: ImageSet, rows: Tensor) -> Tensor:
+    def _compute(self, images: LabelledSet, rows: Tensor) -> Tensor:
+        if not isinstance(images, ImageSet):  # the backbone's features already
+            return super()._compute(images, rows)
         every = len(rows) == len(images.images)
         return self._encoded(
             compute_features(images if every else some_rows(images, rows.numpy()), self.backbone)

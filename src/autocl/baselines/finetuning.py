@@ -6,6 +6,7 @@ those of Hsu et al. 2018, "Re-evaluating continual learning scenarios".
 Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,7 +28,7 @@ from autocl.baselines.base import (
 )
 from autocl.baselines.mlp import BatchedMLP
 from autocl.config import Count, Positive, check
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Task
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
@@ -124,7 +125,7 @@ class FineTuning(Method):
         self._train(examples)
         self._after(share, examples)
 
-    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+    def predict(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Logits [R, Q, N]."""
         rows = rows_for(index, self._runs)
         answers = []
@@ -183,8 +184,7 @@ class FineTuning(Method):
 
     def _start_networks(self) -> None:
         """Fresh networks and a fresh optimiser."""
-        channels, height, width = self.info.image_shape
-        sizes = (channels * height * width, *self.hidden, self.info.n_outputs)
+        sizes = (math.prod(self.info.input_shape), *self.hidden, self.info.n_outputs)
         self.stack = BatchedMLP(sizes, self.info.seeds)
         # One flat parameter and the fused step: an unfused Adam would cost as much as the matrix products.
         self._parameter = torch.nn.Parameter(self.stack.flat)

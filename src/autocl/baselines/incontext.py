@@ -16,7 +16,7 @@ from torch import Tensor
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.baselines.embedding import Embedding, given_embedding, measuring
 from autocl.config import Count, Positive, Range, check
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Task
 from autocl.errors import InputError
 from autocl.learner import Learner, ReadoutLearner, ReadoutLearnerConfig
@@ -76,7 +76,7 @@ class InContext(Method):
             self._state = self.learner.learn_features(f.to(device), share.labels.to(device), state)
         self._examples += f.shape[1]
 
-    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+    def predict(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Logits [R, Q, N] for rows [Q] or [R, Q]."""
         state = self.state
         N, device = self.info.n_outputs, self.learner.device

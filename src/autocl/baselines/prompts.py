@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.config import Amount, Count, Positive, check
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import ImageSet, LabelledSet
 from autocl.data.stream import Task
 from autocl.encoders.backbones.from_file import HALF, read_vit
 from autocl.encoders.base import fingerprint_of
@@ -210,7 +210,7 @@ class PromptMethod(Method):
             self._prompts.learned = self._task
 
     @torch.no_grad()
-    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+    def predict(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Logits [1, Q, N]."""
         parts = []
         for rows in torch.split(rows_for(index, 1)[0], ASK_BATCH):
@@ -225,8 +225,10 @@ class PromptMethod(Method):
         size = sum(t.numel() * t.element_size() for t in kept)
         return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=size)
 
-    def _pixels(self, images: ImageSet, rows: Tensor) -> Tensor:
+    def _pixels(self, images: LabelledSet, rows: Tensor) -> Tensor:
         """Network input [n, 3, S, S], pixels from -1 to 1."""
+        if not isinstance(images, ImageSet):
+            raise InputError(f"method {self.name!r} prompts a network that reads images, not vectors")
         x = torch.from_numpy(images.images[rows.numpy()]).float()
         x = x.expand(-1, self._vit.config.channels, -1, -1)
         S = self._vit.config.image_size

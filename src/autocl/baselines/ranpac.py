@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, register, rows_for
 from autocl.baselines.embedding import Embedding, given_embedding
 from autocl.config import Count, check
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Task
 from autocl.errors import InputError
 from autocl.learner import Learner
@@ -81,7 +81,7 @@ class RanPAC(Method):
         self._weights = None
         self._examples += len(h)
 
-    def predict(self, images: ImageSet, index: Tensor) -> Tensor:
+    def predict(self, images: LabelledSet, index: Tensor) -> Tensor:
         """Logits [1, Q, N]; the weights are solved for when the first query comes after a task."""
         if self._weights is None:
             self._weights = solve(self._gram, self._cross, self._penalty)

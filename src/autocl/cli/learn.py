@@ -4,13 +4,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional, arg
 
 from autocl.cli.terminal import Left, say
 from autocl.errors import FileError, InputError
 from autocl.estimator.folder import FileLearner, Learned, Picture, list_pictures, new_pictures
+from autocl.progress import progress_bar
 
 
 def learn(
@@ -66,10 +65,8 @@ def learn(
 
 def _learn(into: FileLearner, pictures: list[Picture]) -> Learned:
     """Learn with a bar that says how long it will take, on a terminal."""
-    columns = (TextColumn("learning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=len(pictures))
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task("learning", total=len(pictures))
         return into.learn(pictures, lambda: bar.advance(task))
 
 

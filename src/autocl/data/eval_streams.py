@@ -15,7 +15,7 @@ import torch
 
 from autocl.config import check_choice
 from autocl.data.draw import IntArray
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Stream, Task
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
@@ -37,8 +37,8 @@ class TaskSpec:
     """
 
     name: str
-    train: ImageSet
-    test: ImageSet | None
+    train: LabelledSet
+    test: LabelledSet | None
     classes: tuple[int, ...]
     """Class numbers; the label of classes[i] is i (domain) or i plus the classes of earlier tasks (class)."""
 
@@ -108,7 +108,7 @@ def build_stream(
     )
 
 
-def validation_rows(images: ImageSet) -> IntArray:
+def validation_rows(images: LabelledSet) -> IntArray:
     """Rows of a training set that belong to its validation part; none when its file order is unknown."""
     if images.order is None:
         return np.empty(0, np.int64)
@@ -186,8 +186,8 @@ def _row(values: IntArray) -> torch.Tensor:
 
 
 def split_stream(
-    train: ImageSet,
-    test: ImageSet,
+    train: LabelledSet,
+    test: LabelledSet,
     *,
     scenario: Scenario,
     shots: int,
@@ -239,7 +239,7 @@ def split_stream(
 
 
 def split_omniglot(
-    characters: ImageSet, *, tasks: int, scenario: Scenario, shots: int, run: int, ways: int = 2
+    characters: LabelledSet, *, tasks: int, scenario: Scenario, shots: int, run: int, ways: int = 2
 ) -> Stream:
     """Split-Omniglot: tasks of characters drawn by the run; what is not shown of a character is asked.
 
@@ -263,7 +263,7 @@ def split_omniglot(
 
 
 def mini_split_cifar100(
-    train: ImageSet, test: ImageSet | None, *, shots: int, run: int, demos: Demos = "random"
+    train: LabelledSet, test: LabelledSet | None, *, shots: int, run: int, demos: Demos = "random"
 ) -> Stream:
     """The paper's *mini* Split-CIFAR-100: the first 2 classes of each of the first 5 tasks of 10 classes."""
     specs = [_spec(train, test, (10 * t, 10 * t + 1)) for t in range(5)]
@@ -273,7 +273,7 @@ def mini_split_cifar100(
 
 
 def five_datasets(
-    sets: Sequence[tuple[ImageSet, ImageSet | None]], *, shots: int, run: int, demos: Demos = "random"
+    sets: Sequence[tuple[LabelledSet, LabelledSet | None]], *, shots: int, run: int, demos: Demos = "random"
 ) -> Stream:
     """The paper's *mini* 5-datasets: the first 2 classes of each set, class-incremental.
 
@@ -288,7 +288,7 @@ def five_datasets(
     return build_stream(specs, shots=shots, run=run, scenario="class", demos=demos, name="5-datasets")
 
 
-def class_range(train: ImageSet, test: ImageSet | None, span: str) -> TaskSpec:
+def class_range(train: LabelledSet, test: LabelledSet | None, span: str) -> TaskSpec:
     """Neighbouring classes of a set by their first and last digit: "04" or "59" are its two halves.
 
     Example:
@@ -300,7 +300,7 @@ def class_range(train: ImageSet, test: ImageSet | None, span: str) -> TaskSpec:
     return _spec(train, test, tuple(range(int(span[0]), int(span[1]) + 1)))
 
 
-def _spec(train: ImageSet, test: ImageSet | None, classes: tuple[int, ...]) -> TaskSpec:
+def _spec(train: LabelledSet, test: LabelledSet | None, classes: tuple[int, ...]) -> TaskSpec:
     """Named after the set and its classes: mnist-04 for a range of digits, omniglot-37,401 otherwise."""
     first, last = classes[0], classes[-1]
     is_range = len(classes) > 1 and last < 10 and classes == tuple(range(first, last + 1))

@@ -12,9 +12,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -23,14 +23,13 @@ from typing import Any, Literal, Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autocl.data.cache import cache_folder
 from autocl.data.folder import PictureList, list_folder, list_set
 from autocl.data.imageset import FeatureSet, Floats, ImageSet
 from autocl.errors import FileError, InputError
 from autocl.files import write_json
+from autocl.progress import progress_bar
 from autocl.typed_json import parse_json, read_json
 
 log = logging.getLogger(__name__)
@@ -277,9 +276,10 @@ def _fill(store: FeatureStore, pictures: PictureList, backbone: Encoder, workers
     title = f"{pictures.name} {pictures.split} {backbone.name}"
     pool = ThreadPoolExecutor(workers)
     try:
-        with _progress(title, len(pictures), len(pictures) - todo) as advance:
+        with progress_bar() as bar:
+            task = bar.add_task(title, total=len(pictures), completed=len(pictures) - todo)
             for count in pool.map(lambda item: make(*item), missing):
-                advance(count)
+                bar.advance(task, count)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -291,13 +291,3 @@ def _rows(pictures: PictureList, span: slice, backbone: Encoder) -> npt.NDArray[
         numbers = range(span.start + start, min(span.start + start + BATCH, span.stop))
         rows[start : start + BATCH] = backbone([pictures.read(i, backbone.image_size) for i in numbers])
     return rows
-
-
-@contextmanager
-def _progress(title: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere; gives a function of (images more)."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=total, completed=done)
-        yield lambda count: bar.advance(task, count)

@@ -32,6 +32,13 @@ class LabelledSet(ABC):
     """[K + 1], rising from 0 to n."""
     classes: tuple[str, ...]
     """Class names, [K]."""
+    order: npt.NDArray[np.int64] | None
+    """[n]: position of each row in the file it was read from; rises within a class. None: unknown."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one image [C, H, W] or vector [F]."""
 
     @abstractmethod
     def take(self, index: torch.Tensor) -> torch.Tensor:
@@ -109,7 +116,6 @@ class ImageSet(LabelledSet):
     licence: str = ""
     citation: str = ""
     order: npt.NDArray[np.int64] | None = None
-    """[n]: position of each row in the file it was read from; rises within a class. None: unknown."""
     notes: str = ""
     """Remarks that results made from this copy of the data must carry, e.g. that it is only a part."""
 
@@ -130,6 +136,11 @@ class ImageSet(LabelledSet):
                 f"image set {self.name!r}: order must have one entry for each of the {len(self.images)} "
                 f"images, got shape {list(self.order.shape)}"
             )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[C, H, W]."""
+        return self.images.shape[1:]
 
     def take(
         self,
@@ -241,7 +252,6 @@ class FeatureSet(LabelledSet):
     backbone: str = ""
     """Name of the backbone; empty: ready-made vectors."""
     order: npt.NDArray[np.int64] | None = None
-    """[n]: position of each row in the source it was read from. None: unknown."""
     notes: str = ""
     """Remarks that results made from this copy of the data must carry."""
 
@@ -252,6 +262,11 @@ class FeatureSet(LabelledSet):
                 f"{self.features.dtype} {list(self.features.shape)}"
             )
         self.check_starts(len(self.features))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[F]."""
+        return self.features.shape[1:]
 
     @property
     def n_features(self) -> int:

@@ -10,18 +10,18 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, TransferSpeedColumn
 
 from autocl import __version__
 from autocl.data.cache import cache_folder
 from autocl.data.catalog import CATALOG, DataFile, FileLayout, SetInfo
 from autocl.errors import DataError
+from autocl.progress import progress_bar
 
 _TRIES = 4
 """Per address. A broken connection continues where it stopped, so even a bad line gets on."""
@@ -104,8 +104,8 @@ def _from_address(file: DataFile, url: str, target: Path) -> str | None:
     for _ in range(_TRIES):
         resumed = part.exists() and part.stat().st_size > 0
         try:
-            with _progress(file.name) as advance:
-                _fetch(url, part, advance)
+            with progress_bar(DownloadColumn(), TransferSpeedColumn()) as bar:
+                _fetch(url, part, partial(bar.update, bar.add_task(file.name, total=None)))
         except urllib.error.HTTPError as error:
             problem = f"the server answered {error.code} {error.reason}"
             if error.code < 500:
@@ -127,8 +127,14 @@ def _from_address(file: DataFile, url: str, target: Path) -> str | None:
     return problem
 
 
-def _fetch(url: str, part: Path, advance: Callable[[int, int | None], None]) -> None:
-    """Append to `part` until the server's file is complete; start over where it cannot continue."""
+def _fetch(url: str, part: Path, tell: Callable[..., None]) -> None:
+    """Append to `part` until the server's file is complete; start over where it cannot continue.
+
+    Args:
+        url: address of the file.
+        part: what is there of it.
+        tell: is told completed=bytes and total=bytes, the latter None if the server does not say.
+    """
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": f"autocl/{__version__}"})
     if have:
@@ -150,24 +156,14 @@ def _fetch(url: str, part: Path, advance: Callable[[int, int | None], None]) -> 
         expected = int(length) if length is not None and length.isdigit() else None
         done = have if continued else 0
         total = None if expected is None else expected + done
-        advance(done, total)
+        tell(completed=done, total=total)
         with part.open("ab" if continued else "wb") as out:
             while chunk := response.read(_CHUNK):
                 out.write(chunk)
                 done += len(chunk)
-                advance(len(chunk), total)
+                tell(completed=done, total=total)
         if total is not None and done < total:
             raise http.client.IncompleteRead(b"", total - done)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on a terminal, nothing elsewhere; gives a function of (bytes more, bytes in all)."""
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress("{task.description}", *columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda count, total: bar.update(task, advance=count, total=total)
 
 
 Found = tuple[FileLayout, dict[str, Path]]

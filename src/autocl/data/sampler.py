@@ -199,6 +199,4 @@ def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamC
 
 def _shape(inputs: LabelledSet) -> tuple[int, ...]:
     """Height and width of images (channels may differ), or the length of vectors."""
-    if isinstance(inputs, ImageSet):
-        return inputs.images.shape[2:]
-    return tuple(inputs.take(torch.zeros(1, dtype=torch.int64)).shape[1:])
+    return inputs.shape[1:] if isinstance(inputs, ImageSet) else inputs.shape

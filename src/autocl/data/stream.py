@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autocl.data.imageset import ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream_config import Scenario
 from autocl.errors import InputError
 
@@ -46,11 +46,11 @@ class Task:
     there are no others than the demos."""
     train_labels: Tensor | None = None
     """[B, R]."""
-    demo_set: ImageSet | None = None
-    query_set: ImageSet | None = None
+    demo_set: LabelledSet | None = None
+    query_set: LabelledSet | None = None
 
     @property
-    def sets(self) -> tuple[ImageSet, ImageSet]:
+    def sets(self) -> tuple[LabelledSet, LabelledSet]:
         """Image sets of demos and queries; an InputError for tasks whose images are positions in a pool."""
         if self.demo_set is None or self.query_set is None:
             raise InputError(
@@ -127,13 +127,13 @@ class Stream:
             tasks=tuple(task.map(lambda t: t.to(device)) for task in self.tasks),
         )
 
-    def on_sets(self, sets: Sequence[ImageSet]) -> "Stream":
+    def on_sets(self, sets: Sequence[LabelledSet]) -> "Stream":
         """The same streams with images as rows of the sets they were drawn from, for evaluation.
 
         Args:
             sets: of the sampler that drew the streams, each task from one of them.
         """
-        offsets = [0, *accumulate(len(s.images) for s in sets)]
+        offsets = [0, *accumulate(int(s.starts[-1]) for s in sets)]
         tasks = []
         for task in self.tasks:
             if task.source < 0:

@@ -59,7 +59,7 @@ class ContinualClassifier(Savable):
             one in `test_every` of the learner.
         device: where to compute, such as "cpu" or "cuda"; None: where the learner is.
         backbone: a frozen network that images pass first (`autocl.encoders.backbones`), for a learner of
-            vectors. ContinualClassifier("photos") is ContinualClassifier("vectors", backbone="lite2").
+            vectors. The learner "photos" brings its own.
 
     Attributes:
         classes_: [K], sorted; in the order of appearance if they cannot be.

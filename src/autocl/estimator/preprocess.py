@@ -26,7 +26,7 @@ from autocl.pictures import decode
 
 Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None
-"""Shape of the image in a vector: (H, W), (H, W, C), "pad", or None to infer a square from its length."""
+"""Shape of the image in a vector: (H, W), (H, W, C) or "pad"; None: vectors are no images."""
 
 Form = dict[str, Any]
 """Kind of input seen so far: {"vectors": F} or {"images": shape}; empty after lists of pictures."""

@@ -178,7 +178,7 @@ def _incomparable(stream: Stream, options: Options) -> str:
     if options.queries is not None:
         return f"only {options.queries} queries of each task were asked"
     for images in (task.sets[1] for task in stream.tasks):
-        have, info = len(images.images), CATALOG.get(images.name)
+        have, info = int(images.starts[-1]), CATALOG.get(images.name)
         official = 0 if info is None else info.test_images
         if have < official:
             return f"only {have:,} of {images.name}'s {official:,} test images are on this machine"

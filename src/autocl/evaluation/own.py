@@ -7,20 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from autocl.baselines.base import Method
-from autocl.baselines.embedding import Embedding, measuring
+from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext, simple_rivals
 from autocl.data.eval_streams import TaskSpec, build_stream
 from autocl.data.features import compute_features
 from autocl.data.folder import from_folder
-from autocl.data.imageset import FeatureSet, ImageSet
+from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import Scenario
-from autocl.encoders import Encoder
 from autocl.encoders.backbones import Backbone
 from autocl.errors import InputError
 from autocl.evaluation.statistics import Summary, metrics, summarise
@@ -145,7 +143,7 @@ def evaluate_folder(
 
 def _opened(
     learner: Learner, folder: str | Path, backbone: Backbone | None
-) -> tuple[Learner, ImageSet, Embedding]:
+) -> tuple[Learner, LabelledSet, Embedding]:
     """The learner, the images, and what it sees of them."""
     if backbone is None:
         if learner.takes_vectors and learner.config.height == 1:
@@ -157,27 +155,7 @@ def _opened(
         return learner, images, Embedding.of(learner)
     made = compute_features(folder, backbone)
     fitted = learner.with_features(made.n_features)
-    return fitted, _without_pixels(made), _Computed(made, fitted.encoder)
-
-
-class _Computed(Embedding):
-    """Features that are there already, through what a learner has in front of its read-out."""
-
-    def __init__(self, made: FeatureSet, encoder: Encoder) -> None:
-        super().__init__(encoder, channels=1)
-        with measuring(encoder):
-            self.features: Tensor = encoder(torch.from_numpy(made.features.astype(np.float32)))
-
-    def take(self, images: ImageSet, index: Tensor) -> Tensor:
-        return self.features[index]
-
-
-def _without_pixels(made: FeatureSet) -> ImageSet:
-    """The rows and classes of a feature set, for streams, which only know numbers of rows."""
-    return ImageSet(
-        name=made.name, split=made.split, images=np.zeros((len(made.features), 1, 1, 1), np.uint8),
-        starts=made.starts, classes=made.classes, mean=(0.0,), std=(1.0,), hash=made.hash,
-    )  # fmt: skip
+    return fitted, made, Embedding(fitted.encoder, channels=1)
 
 
 def _taken(method: Method, stream: Stream, queries: int | None) -> Known:
@@ -223,7 +201,7 @@ def _mixed(stream: Stream) -> Stream:
     return Stream(tasks=(task,), n_outputs=stream.n_outputs, scenario=stream.scenario, name="all at once")
 
 
-def parse_tasks(tasks: str | Sequence[Sequence[str]] | None, images: ImageSet) -> list[list[str]]:
+def parse_tasks(tasks: str | Sequence[Sequence[str]] | None, images: LabelledSet) -> list[list[str]]:
     """Class names of each task, checked against the set.
 
     Example:

@@ -76,8 +76,7 @@ class CausalAttention(nn.Module):
         return q, k, v
 
     def _join(self, h: Tensor, y: Tensor) -> Tensor:
-        out: Tensor = h + self.dropout(self.out(y.transpose(1, 2).flatten(2)))
-        return out
+        return self.dropout.add(h, self.out(y.transpose(1, 2).flatten(2)))
 
 
 @MIXERS.register("attention")

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from torch import Tensor, nn
 
 from autocl.names import Registry
-from autocl.ops.dropout import dropout
+from autocl.ops.dropout import dropout, dropout_add, relu_dropout
 from autocl.ops.linear import linear
 
 State = dict[str, Tensor]
@@ -41,7 +41,19 @@ class Dropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop while training; else nothing happens."""
-        return dropout(input, self.p) if self.training else input
+        return dropout(input, self._rate)
+
+    def add(self, h: Tensor, x: Tensor) -> Tensor:
+        """h + self(x), in one pass."""
+        return dropout_add(h, x, self._rate)
+
+    def relu(self, x: Tensor) -> Tensor:
+        """self(relu(x)), in one pass."""
+        return relu_dropout(x, self._rate)
+
+    @property
+    def _rate(self) -> float:
+        return self.p if self.training else 0.0
 
 
 class Linear(nn.Linear):

@@ -75,8 +75,7 @@ class DeltaLayer(nn.Module):
         return _positive(q), _positive(k), v, beta.squeeze(-1).sigmoid()
 
     def _join(self, h: Tensor, y: Tensor) -> Tensor:
-        out: Tensor = h + self.dropout(self.out(y.transpose(1, 2).flatten(-2)))
-        return out
+        return self.dropout.add(h, self.out(y.transpose(1, 2).flatten(-2)))
 
 
 def _positive(x: Tensor) -> Tensor:

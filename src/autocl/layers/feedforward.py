@@ -45,12 +45,15 @@ class FeedForward(nn.Module):
         self, h: torch.Tensor, state: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Transforms each token of h [B, T, C] on its own."""
-        return h + self.net(h), state
+        return self.read(h, state), state
 
     def read(self, h: torch.Tensor, state: dict[str, torch.Tensor]) -> torch.Tensor:
         """Transforms queries h [B, Q, C] exactly as `forward` transforms demos."""
-        out: torch.Tensor = h + self.net(h)
-        return out
+        norm, up, _, inner, down, outer = self.net
+        assert isinstance(inner, Dropout)
+        assert isinstance(outer, Dropout)
+        # h + self.net(h), but each dropout in one pass with its neighbour.
+        return outer.add(h, down(inner.relu(up(norm(h)))))
 
 
 def with_feedforward(config: StackConfig, make_mixer: Callable[[], nn.Module]) -> nn.ModuleList:

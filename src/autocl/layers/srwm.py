@@ -89,8 +89,7 @@ class SRWMLayer(nn.Module):
 
     def _join(self, skip: Tensor, y: Tensor) -> Tensor:
         """Add the heads' output y [B, H, T, D] to the skip path."""
-        out: Tensor = skip + self.dropout(self.out(y.transpose(1, 2).flatten(-2)))
-        return out
+        return self.dropout.add(skip, self.out(y.transpose(1, 2).flatten(-2)))
 
 
 @MIXERS.register("srwm")

@@ -80,16 +80,6 @@ class FastWeightLearner(Learner):
         """N, the same for all states."""
         return self.config.n_classes
 
-    def run_features(self, f: Tensor, y: Tensor, state: LearnerState) -> tuple[Tensor, LearnerState]:
-        """Show demos and return the head's logits [B, T, N] at every one of them, beside the new state.
-
-        With delayed labels the logits at step t are predictions of y_t; with synchronous labels, where y_t is
-        part of the input, they mean little.
-        """
-        self._check_features(f, state)
-        h, new = self._show(f, y, self._fitting(y, f.shape[:-1], state), len(self.layers))
-        return self.head(h), new
-
     def answer_features(self, f: Tensor, state: LearnerState) -> tuple[Tensor, Tensor | None]:
         """Logits [B, Q, N], and with another read-out those of the fast weights alone."""
         self._check_features(f, state)
@@ -147,23 +137,15 @@ class FastWeightLearner(Learner):
         return other
 
     def _learn(self, f: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
-        return self._show(f, y, state, self._remembering, output=False)[1]
-
-    def _show(
-        self, f: Tensor, y: Tensor, state: LearnerState, depth: int, *, output: bool = True
-    ) -> tuple[Tensor, LearnerState]:
-        """Run demos through the first `depth` layers: what comes out [B, T, C], and the new state.
-
-        With output=False a last layer that can learn without answering does; what comes out means nothing.
-        """
+        """Run demos through the layers that remember; a last one that can learn without answering does."""
         tensors: dict[str, Tensor] = {}
         shown = y
         if self.config.labels == "delayed":
             shown = torch.cat([state.tensors["delayed.label"][:, None], y[:, :-1]], dim=1)
             tensors["delayed.label"] = y[:, -1]
         h = self._embed(f, shown)
-        for i, layer in enumerate(islice(self._stack(), depth)):
-            if not output and i + 1 == depth and isinstance(layer, SRWMLayer):
+        for i, layer in enumerate(islice(self._stack(), self._remembering)):
+            if i + 1 == self._remembering and isinstance(layer, SRWMLayer):
                 new = layer.learn(h, state.part(str(i)))
             else:
                 h, new = layer(h, state.part(str(i)))
@@ -171,7 +153,7 @@ class FastWeightLearner(Learner):
         if self.readout is not None:
             new = self.readout.learn(f, y, state.part("readout"))
             tensors |= {f"readout.{name}": t for name, t in new.items()}
-        return h, LearnerState(tensors)
+        return LearnerState(tensors)
 
     def _growing(self) -> dict[str, int]:
         return {

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Factors on scores under which experts are examined."""
-FACTS = 6
+FACTS = 7
 """Numbers that describe the shape of a stream."""
 CANDIDATES = 6
 """Classes of a query that the reader looks at; the others keep their base score."""

@@ -92,6 +92,11 @@ class Moments(NamedTuple):
         return (self.memory.label != FREE).to(self.target.dtype)
 
     @property
+    def examined(self) -> Tensor:
+        """[B, M], 1 where an expert can be asked about a prototype as if it had not been learned."""
+        return self.memory.sample * (1 - self.alone)
+
+    @property
     def alone(self) -> Tensor:
         """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
         places = self.target.sum(1, keepdim=True)

@@ -6,6 +6,10 @@ merger forgets is added to a scatter matrix. Prototypes and scatter together kee
 of every demo exactly, however long the stream: sums, means, ridge regression and discriminant analysis lose
 nothing by merging; only kernels see prototypes in the place of demos.
 
+A quarter of the places keeps single demos for ever, drawn from the whole stream with equal chances (reservoir
+sampling): merged prototypes are easier to tell apart than demos, so that only single ones can say how well a
+classifier does.
+
 Shape legend: B = streams, T = demos, M = prototypes, D = dimensions, N = classes.
 """
 
@@ -17,6 +21,8 @@ from torch import Tensor
 
 FREE = -1
 """Label of a place that holds nothing."""
+SINGLE = 4
+"""One place in so many, the first ones, keeps a single demo."""
 
 
 class Memory(NamedTuple):
@@ -51,6 +57,17 @@ class Memory(NamedTuple):
     def demos(self) -> Tensor:
         """Number of demos learned, [B]."""
         return self.weight.sum(1)
+
+    @property
+    def sample(self) -> Tensor:
+        """[B, M], true at prototypes that stand for the demos of the stream as they come.
+
+        All of them before the first merger; then the single demos that are kept.
+        """
+        places = torch.arange(self.weight.shape[1], device=self.weight.device)
+        kept = (places < self.weight.shape[1] // SINGLE) & (self.weight == 1)
+        merged = (self.weight > 1).any(1, keepdim=True)
+        return torch.where(merged, kept, self.label != FREE)
 
     def with_places(self, places: int) -> "Memory":
         """The same memory with more free places."""
@@ -96,25 +113,41 @@ def _squeeze(
 ) -> tuple[Tensor, ...]:
     """Take demos x [T, D] into the full memory of one stream: each makes two of one label become one."""
     prototype, weight, label, scatter = (t.clone() for t in (prototype, weight, label, scatter))
-    cost = _merge_cost(prototype, weight, label, prototype, weight, label)
+    singles, seen = len(weight) // SINGLE, int(weight.sum())
+    p, w, a = prototype[singles:], weight[singles:], label[singles:]  # views: what follows changes the memory
+    cost = _merge_cost(p, w, a, p, w, a)
     cost.fill_diagonal_(torch.inf)
     one = torch.ones(1, dtype=weight.dtype, device=weight.device)
-    for demo, name in zip(x, y, strict=True):
-        joining = _merge_cost(prototype, weight, label, demo[None], one, name[None])[:, 0]
+    for t in range(len(x)):
+        new = (x[t : t + 1], one, y[t : t + 1])
+        place = _scrambled(seen + t) % (seen + t + 1)
+        if place < singles:  # The demo stays single; the one that was there goes on.
+            old = tuple(of[place : place + 1].clone() for of in (prototype, weight, label))
+            prototype[place], weight[place], label[place] = x[t], 1.0, y[t]
+            new = old
+        joining = _merge_cost(p, w, a, *new)[:, 0]
         i = int(joining.argmin())
         pair = int(cost.argmin())
         if joining[i] <= cost.flatten()[pair]:
-            _merge(prototype, weight, scatter, i, demo, 1.0)
+            _merge(p, w, scatter, i, new[0][0], float(new[1]))
             changed = [i]
         else:
-            i, j = divmod(pair, len(weight))
-            _merge(prototype, weight, scatter, i, prototype[j], float(weight[j]))
-            prototype[j], weight[j], label[j] = demo, 1.0, name
+            i, j = divmod(pair, len(w))
+            _merge(p, w, scatter, i, p[j], float(w[j]))
+            p[j], w[j], a[j] = (of[0] for of in new)
             changed = [i, j]
-        rows = _merge_cost(prototype[changed], weight[changed], label[changed], prototype, weight, label)
+        rows = _merge_cost(p[changed], w[changed], a[changed], p, w, a)
         cost[changed], cost[:, changed] = rows, rows.T
         cost[changed, changed] = torch.inf
     return prototype, weight, label, scatter
+
+
+def _scrambled(n: int) -> int:
+    """A number that looks random and depends on n alone, so that a stream gives the same state every time."""
+    z = (n + 1) * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
 
 
 def _merge_cost(p: Tensor, w: Tensor, a: Tensor, q: Tensor, v: Tensor, b: Tensor) -> Tensor:

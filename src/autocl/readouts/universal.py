@@ -194,11 +194,11 @@ class Prepared:
 def examine(experts: Panel, moments: Moments) -> Examination:
     """Ask the experts about each prototype as if it had not been learned.
 
-    Marks are means over the prototypes whose class has another one; what chance gives where there is none.
+    Marks are means over single demos whose class has another prototype; where there is none, chance.
     """
     target = moments.target
     seen = moments.size > 0
-    taking = moments.used * (1 - moments.alone)
+    taking = moments.examined
     number = taking.sum(1)
     weight = taking / number.clamp(min=1)[:, None]
     classes = seen.sum(1).clamp(min=1).to(target.dtype)
@@ -217,7 +217,7 @@ def examine(experts: Panel, moments: Moments) -> Examination:
         weight=weight,
         loss=torch.stack(losses, -1),
         accuracy=accuracy,
-        facts=facts_of(moments, number / moments.used.sum(1).clamp(min=1)),
+        facts=facts_of(moments),
         demos=moments.size,
     )
 
@@ -228,20 +228,22 @@ def moments_of(state: State) -> Moments:
     return Moments.of(_used(Memory.of(exact)), state["count"].shape[1])
 
 
-def facts_of(moments: Moments, examined: Tensor) -> Tensor:
-    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever.
-
-    Args:
-        moments: of the memory.
-        examined: [B], share of the prototypes that could be asked about.
-    """
-    n = moments.memory.demos.clamp(1, 1000)
+def facts_of(moments: Moments) -> Tensor:
+    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever."""
+    n = moments.memory.demos
     classes = (moments.size > 0).sum(1).clamp(1, 100).to(n.dtype)
+    places = moments.used.sum(1).clamp(min=1)
     D = moments.mean.shape[-1]
-    length = torch.full_like(n, float(max(D, 16))).log()
-    spread = moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5)
-    shots = (n / classes).clamp(1, 30)
-    return torch.stack([n.log(), classes.log(), shots.log(), examined, spread, length], dim=1)
+    facts = [
+        n.clamp(1, 2000).log(),
+        classes.log(),
+        (n / classes).clamp(1, 40).log(),
+        moments.examined.sum(1) / moments.memory.sample.sum(1).clamp(min=1),
+        moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5),
+        torch.full_like(n, float(max(D, 16))).log(),
+        (n / places).clamp(1, 40).log(),
+    ]
+    return torch.stack(facts, dim=1)
 
 
 @lru_cache(maxsize=8)
@@ -257,6 +259,8 @@ def _places(n_classes: int) -> int:
 
 def _used(memory: Memory) -> Memory:
     """The memory without places that are free in every stream, which would only cost time."""
+    if bool((memory.weight > 1).any()):  # Its first places are a share of all.
+        return memory
     taken = (memory.label != FREE).any(0)
     places = max(1, int(taken.nonzero().max()) + 1 if bool(taken.any()) else 1)
     return Memory(

@@ -23,6 +23,7 @@ from autocl.baselines.base import Cost, Method, get_method
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext, simple_rivals
 from autocl.data.eval_streams import TaskSpec, build_stream, split_stream
+from autocl.data.imageset import ImageSet
 from autocl.data.loading import load
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
@@ -194,6 +195,7 @@ def mistakes(method: Method, streams: Sequence[Stream], *, run: int = 0) -> tupl
     for task in streams[run].tasks:
         names = _names(streams[run])
         _, images = task.sets
+        assert isinstance(images, ImageSet)  # the tour has no others
         index, labels = task.queries[0], task.query_labels[0]
         shares = method.predict(images, index)[run].double().softmax(-1)
         sure, answers = shares.max(-1)

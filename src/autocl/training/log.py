@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, TypedDict
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 
 from autocl.errors import FileError
 from autocl.objective import StreamLosses
+from autocl.progress import progress_bar
 from autocl.typed_json import read_json_lines
 
 
@@ -38,11 +38,10 @@ class RunLog:
 
     def __init__(self, folder: Path | None, *, total: int, at: int = 0, length: int = 0) -> None:
         self.total = total
-        self._console = Console(file=sys.stderr)
+        self._bar = progress_bar(MofNCompleteColumn(), "{task.fields[note]}")
         self._started, self._first, self._spoken = time.monotonic(), at, 0.0
         self._file = None
         self._board: Any = None
-        self._bar: Progress | None = None
         if folder is None:
             return
         self._path = folder / "log.jsonl"
@@ -54,17 +53,8 @@ class RunLog:
             # Line by line, so that others can follow the run.
             self._file = self._path.open("a", encoding="utf-8", buffering=1)
         self._board = _tensorboard(folder, at)
-        if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-                console=self._console,
-            )
-            self._task = self._bar.add_task("meta-training", total=total, completed=at, note="")
-            self._bar.start()
+        self._task = self._bar.add_task("meta-training", total=total, completed=at, note="")
+        self._bar.start()
 
     @property
     def length(self) -> int:
@@ -89,11 +79,13 @@ class RunLog:
 
     def show(self, step: int, note: str, *, every: float = 20.0) -> None:
         """Move the bar; without a terminal, print a line every so many seconds."""
-        if self._bar is not None:
+        if self._file is None:
+            return
+        if not self._bar.disable:
             self._bar.update(self._task, completed=step, note=note)
             return
         now = time.monotonic()
-        if self._file is None or (now - self._spoken < every and step != self.total):
+        if now - self._spoken < every and step != self.total:
             return
         self._spoken = now
         rate = (now - self._started) / max(1, step - self._first)
@@ -103,7 +95,7 @@ class RunLog:
     def say(self, text: str) -> None:
         """A message of its own: validations, checkpoints, why a run ends."""
         if self._file is not None:
-            self._console.print(text, highlight=False, soft_wrap=True)
+            self._bar.console.print(text, highlight=False, soft_wrap=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -121,8 +113,7 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.stop()
         if self._board is not None:
             self._board.close()
         if self._file is not None:

@@ -5,6 +5,7 @@ Shape legend: n = images, C = input channels, F = filters, H, W = pixels, L = bl
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,10 +78,13 @@ class _Blocks(torch.autograd.Function):
     ) -> Tensor:
         depth = len(words)
         weights, _, gammas, betas = (parameters[i * depth : (i + 1) * depth] for i in range(4))
-        h = _channels_last(x.to(weights[0].dtype))
+        h = x.to(weights[0].dtype, memory_format=torch.channels_last)
         saved: list[Tensor] = []
         ys: list[Tensor] = []
         keeping = any(ctx.needs_input_grad)
+        first = max(1, torch.get_num_threads() * CHUNK_PIXELS // (x.shape[2] * x.shape[3]))
+        # Each block leaves at most a quarter of the pixels. Its chunks are whole ones of the block before it.
+        ctx.sizes = [first << 2 * block for block in range(depth)]
         for block in range(depth):
             n, _, H, W = h.shape
             F = len(weights[block])
@@ -90,7 +94,7 @@ class _Blocks(torch.autograd.Function):
             )
             mean, rstd = torch.empty(2, n, F, dtype=x.dtype)
             norm = (gammas[block].detach().numpy(), betas[block].detach().numpy(), EPS)
-            for part in _chunks(h):
+            for part in _chunks(slice(0, n), ctx.sizes[block]):
                 y = _convolve(h[part], weights[block])
                 run = partial(kernel.forward, part.start, *norm, dropout, words[block])
                 images = map(_pixels, (y, out[part], place[part]))
@@ -107,50 +111,53 @@ class _Blocks(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        depth = ctx.depth
-        weights, gammas = ctx.saved_tensors[:depth], ctx.saved_tensors[depth : 2 * depth]
-        width = len(_Saved._fields)
-        saved = ctx.saved_tensors[2 * depth : (2 + width) * depth]
-        ys = list(ctx.saved_tensors[(2 + width) * depth :])
-        dweights: list[Tensor] = []
-        dgammas: list[Tensor] = []
-        dbetas: list[Tensor] = []
-        g = _channels_last(grad_outputs[0].to(weights[0].dtype))
-        dx: Tensor | None = None
-        for block in reversed(range(depth)):
-            h, place, mean, rstd = _Saved(*saved[block * width : (block + 1) * width])
-            dgamma, dbeta = torch.empty_like(mean), torch.empty_like(mean)
-            dweight = torch.zeros_like(weights[block], dtype=mean.dtype)
-            dh = torch.empty_like(h) if block or ctx.needs_input_grad[0] else None
+        depth, width = ctx.depth, len(_Saved._fields)
+        tensors = iter(ctx.saved_tensors)
+        weights, gammas = ([*islice(tensors, depth)] for _ in range(2))
+        saved = [_Saved(*islice(tensors, width)) for _ in range(depth)]
+        # Taken from the end of these lists: chunks are met in the opposite order.
+        images = slice(0, len(grad_outputs[0]))
+        ys = [[*islice(tensors, len(_chunks(images, size)) if b else 0)] for b, size in enumerate(ctx.sizes)]
+        dx = torch.empty_like(saved[0].h) if ctx.needs_input_grad[0] else None
+        dgammas, dbetas = ([torch.empty_like(s.mean) for s in saved] for _ in range(2))
+        dweights = [torch.zeros_like(w, dtype=saved[0].mean.dtype) for w in weights]
+
+        def back(block: int, within: slice, g: Tensor) -> None:
+            """Through a block and all before it, for the images `within`, whose outputs have gradient g."""
+            h, place, mean, rstd = saved[block]
             run = partial(kernel.backward, gammas[block].detach().numpy(), ctx.dropout)
-            for part in reversed(_chunks(h)):
-                # The kernel turns y into its gradient in place. Backward may run twice: a kept y is copied.
-                dy = ys.pop().clone() if block else _convolve(h[part], weights[block])
-                statistics = (x[part].numpy() for x in (mean, rstd))
-                images = (_pixels(dy), _pixels(place[part]), *statistics, _pixels(g[part]))
-                in_threads(run, dy[0, 0].numel(), *images, dgamma[part].numpy(), dbeta[part].numpy())
-                gradient, more, _ = torch.ops.aten.convolution_backward(
+            parts = _chunks(within, ctx.sizes[block])
+            # One buffer for the gradients of all chunks: it stays in cache.
+            shape = (parts[0].stop - parts[0].start, len(weights[block]), *h.shape[2:])
+            buffer = torch.empty(shape, dtype=h.dtype, memory_format=torch.channels_last)
+            for part in reversed(parts):
+                y = ys[block].pop() if block else _convolve(h[part], weights[block])
+                dy, dout = buffer[: len(y)], g[part.start - within.start : part.stop - within.start]
+                statistics = (s[part].numpy() for s in (mean, rstd))
+                sums = (s[block][part].numpy() for s in (dgammas, dbetas))
+                arrays = (_pixels(y), _pixels(place[part]), *statistics, _pixels(dout), _pixels(dy), *sums)
+                in_threads(run, dy[0, 0].numel(), *arrays)
+                dh, dweight, _ = torch.ops.aten.convolution_backward(
                     dy, h[part], weights[block], None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1,
-                    [dh is not None, True, False],
+                    [block > 0 or dx is not None, True, False],
                 )  # fmt: skip
-                dweight += more
-                if dh is not None:
-                    dh[part] = gradient
-            g, dx = dh if dh is not None else g, dh
-            dweights.append(dweight)
-            dgammas.append(dgamma.sum(0))
-            dbetas.append(dbeta.sum(0))
-        dbiases = [torch.zeros_like(dbeta) for dbeta in dbetas]
-        gradients = (dweights, dbiases, dgammas, dbetas)
+                dweights[block] += dweight
+                if block:
+                    back(block - 1, part, _channels_last(dh))
+                elif dx is not None:
+                    dx[part] = dh
+
+        grad = _channels_last(grad_outputs[0].to(weights[0].dtype))
+        back(depth - 1, images, grad)
+        dbiases = [torch.zeros_like(gamma) for gamma in gammas]
+        sums = ([d.sum(0) for d in ds] for ds in (dgammas, dbetas))
         dx = None if dx is None else dx.to(grad_outputs[0].dtype)
-        return (dx, None, None, *(gradient for kind in gradients for gradient in reversed(kind)))
+        return (dx, None, None, *dweights, *dbiases, *chain(*sums))
 
 
-def _chunks(h: Tensor) -> list[slice]:
-    """Images of h [n, C, H, W] that go together."""
-    n, _, H, W = h.shape
-    size = max(1, torch.get_num_threads() * CHUNK_PIXELS // (H * W))
-    return [slice(lo, min(lo + size, n)) for lo in range(0, n, size)]
+def _chunks(images: slice, size: int) -> list[slice]:
+    """These images, so many at a time."""
+    return [slice(lo, min(lo + size, images.stop)) for lo in range(images.start, images.stop, size)]
 
 
 def _convolve(h: Tensor, weight: Tensor) -> Tensor:

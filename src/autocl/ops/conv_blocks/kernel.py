@@ -89,8 +89,8 @@ def forward(first, gamma, beta, eps, dropout, words, lo, hi, y, out, place, mean
 
 
 @njit(nogil=True, error_model="numpy")
-def backward(gamma, dropout, lo, hi, y, place, mean, rstd, dout, dgamma, dbeta):
-    """Overwrite y [n, H, W, F] with its gradient for images lo..hi, and fill dgamma, dbeta [n, F]."""
+def backward(gamma, dropout, lo, hi, y, place, mean, rstd, dout, dy, dgamma, dbeta):
+    """Fill dy [n, H, W, F], the gradient of y, and dgamma, dbeta [n, F] for images lo..hi."""
     _, H, W, F = y.shape
     zero = gamma.dtype.type(0)
     per_pixel = gamma.dtype.type(1) / gamma.dtype.type(H * W)
@@ -133,16 +133,17 @@ def backward(gamma, dropout, lo, hi, y, place, mean, rstd, dout, dgamma, dbeta):
                     local[c] = widen(d[c]) * scale[c]
                 for j in range(4):
                     row = y[i, 2 * a + j // 2, 2 * b + j % 2]
+                    drow = dy[i, 2 * a + j // 2, 2 * b + j % 2]
                     for c in range(F):
-                        row[c] = narrow(
-                            widen(row[c]) * slope[c] + offset[c] + (local[c] if k[c] == j else zero), y
+                        drow[c] = narrow(
+                            widen(row[c]) * slope[c] + offset[c] + (local[c] if k[c] == j else zero), dy
                         )
         # An odd last row or column is in no pooling window, but it is in the mean and the variance.
         for b in range(W if H % 2 else 0):
-            row = y[i, H - 1, b]
+            row, drow = y[i, H - 1, b], dy[i, H - 1, b]
             for c in range(F):
-                row[c] = narrow(widen(row[c]) * slope[c] + offset[c], y)
+                drow[c] = narrow(widen(row[c]) * slope[c] + offset[c], dy)
         for a in range(2 * (H // 2) if W % 2 else 0):
-            row = y[i, a, W - 1]
+            row, drow = y[i, a, W - 1], dy[i, a, W - 1]
             for c in range(F):
-                row[c] = narrow(widen(row[c]) * slope[c] + offset[c], y)
+                drow[c] = narrow(widen(row[c]) * slope[c] + offset[c], dy)

@@ -1,9 +1,9 @@
 # numba's extension interface is untyped:
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, no-check-untyped-defs
-"""Dropout by a numba kernel; its gradient is the same function of the gradient."""
+"""Dropout by numba kernels, alone or with its neighbour; its gradient is the same function of gradients."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,26 +51,126 @@ def drop(first, second, threshold, scale, lo, hi, x, out):
         out[i] = narrow(widen(x[i]) * (scale if mix(lo + i, first, second) >= threshold else zero), out)
 
 
+@njit(nogil=True, error_model="numpy")
+def drop_add(first, second, threshold, scale, lo, hi, x, h, out):
+    """Fill out[lo:hi] with h[lo:hi] plus what `drop` makes of x[lo:hi]."""
+    zero = scale - scale
+    x, h, out = x[lo:hi], h[lo:hi], out[lo:hi]
+    for i in range(len(x)):
+        kept = widen(x[i]) * (scale if mix(lo + i, first, second) >= threshold else zero)
+        out[i] = narrow(widen(h[i]) + kept, out)
+
+
+@njit(nogil=True, error_model="numpy")
+def drop_relu(first, second, threshold, scale, lo, hi, x, out):
+    """Fill out[lo:hi] with what `drop` makes of the positive part of x[lo:hi]."""
+    zero = scale - scale
+    x, out = x[lo:hi], out[lo:hi]
+    for i in range(len(x)):
+        z = widen(x[i])
+        z = zero if z <= zero else z  # NaN is passed on
+        out[i] = narrow(z * (scale if mix(lo + i, first, second) >= threshold else zero), out)
+
+
+@njit(nogil=True, error_model="numpy")
+def pass_where_positive(scale, lo, hi, g, y, out):
+    """Fill out[lo:hi] with g[lo:hi] times scale where y[lo:hi] is positive, else with 0."""
+    zero = scale - scale
+    g, y, out = g[lo:hi], y[lo:hi], out[lo:hi]
+    for i in range(len(g)):
+        out[i] = narrow(zero if widen(y[i]) <= zero else widen(g[i]) * scale, out)
+
+
+class How(NamedTuple):
+    """What decides which elements are dropped."""
+
+    rate: float
+    first: int
+    second: int
+
+    def scale(self, dtype: torch.dtype) -> Any:
+        """Factor of what is kept, in the precision of the arithmetic."""
+        return (np.float64 if dtype == torch.float64 else np.float32)(1 / (1 - self.rate))
+
+    def run(self, kernel: Any, out: Tensor, *inputs: Tensor) -> Tensor:
+        """Let a kernel fill out from inputs of the same shape."""
+        words = map(np.uint32, (self.first, self.second, self.rate * 2**32))
+        arrays = (numbers(x.detach().contiguous().view(-1)) for x in (*inputs, out))
+        in_threads(partial(kernel, *words, self.scale(out.dtype)), 1, *arrays)
+        return out
+
+
+def draw(rate: float) -> How:
+    """Take two random words from torch's generator."""
+    return How(rate, *torch.randint(2**32, (2,)).tolist())
+
+
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: float, words: tuple[int, int]) -> Tensor:
-        ctx.how = rate, words
-        flat = x.contiguous().view(-1)
-        out = torch.empty_like(flat)
-        scale = (np.float64 if x.dtype == torch.float64 else np.float32)(1 / (1 - rate))
-        first, second = map(np.uint32, words)
-        run = partial(drop, first, second, np.uint32(rate * 2**32), scale)
-        in_threads(run, 1, numbers(flat.detach()), numbers(out))
-        return out.view(x.shape)
+    def forward(ctx: Any, x: Tensor, how: How, dtype: torch.dtype) -> Tensor:
+        ctx.how, ctx.dtype = how, x.dtype
+        return how.run(drop, torch.empty(x.shape, dtype=dtype), x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         # The function itself, not its kernel: so it can be differentiated again.
-        return _Dropout.apply(grads[0], *ctx.how), None, None
+        return _Dropout.apply(grads[0], ctx.how, ctx.dtype), None, None
+
+
+class _DropoutAdd(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, x: Tensor, how: How) -> Tensor:
+        ctx.how, ctx.dtype = how, x.dtype
+        return how.run(drop_add, torch.empty(h.shape, dtype=h.dtype), x, h)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        return grads[0], _Dropout.apply(grads[0], ctx.how, ctx.dtype), None
+
+
+class _ReLUDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, how: How) -> Tensor:
+        y = how.run(drop_relu, torch.empty(x.shape, dtype=x.dtype), x)
+        ctx.save_for_backward(y)
+        ctx.scale = how.scale(x.dtype)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _WherePositive.apply(grads[0], *ctx.saved_tensors, ctx.scale), None
+
+
+class _WherePositive(torch.autograd.Function):
+    """The gradient of `_ReLUDropout`: what it let through is positive, so no mask is needed."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor, y: Tensor, scale: Any) -> Tensor:
+        ctx.save_for_backward(y)
+        ctx.scale = scale
+        out = torch.empty(y.shape, dtype=g.dtype)
+        arrays = (numbers(x.detach().contiguous().view(-1)) for x in (g, y, out))
+        in_threads(partial(pass_where_positive, scale), 1, *arrays)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _WherePositive.apply(grads[0], *ctx.saved_tensors, ctx.scale), None, None
 
 
 def dropout_cpu(x: Tensor, rate: float) -> Tensor:
     """Dropout of a tensor on the CPU; see `autocl.ops.dropout.dropout`."""
-    words = tuple(torch.randint(2**32, (2,)).tolist())
-    out: Tensor = _Dropout.apply(x, rate, words)
+    out: Tensor = _Dropout.apply(x, draw(rate), x.dtype)
+    return out
+
+
+def dropout_add_cpu(h: Tensor, x: Tensor, rate: float) -> Tensor:
+    """h plus dropout of x on the CPU; see `autocl.ops.dropout.dropout_add`."""
+    out: Tensor = _DropoutAdd.apply(h, x, draw(rate))
+    return out
+
+
+def relu_dropout_cpu(x: Tensor, rate: float) -> Tensor:
+    """Dropout of the positive part on the CPU; see `autocl.ops.dropout.relu_dropout`."""
+    out: Tensor = _ReLUDropout.apply(x, draw(rate))
     return out
