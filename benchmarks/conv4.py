@@ -1,25 +1,12 @@
 """Conv-4, fused blocks against the plain nn.Sequential, side by side: `python -m benchmarks.conv4`."""
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
+from benchmarks.training import take_turns
 
 from autocl.encoders import Conv4
-
-
-def medians(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each contestant, taking turns so that a busy machine slows all alike."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for round_number in range(rounds + 1):
-        for name, run in contestants.items():
-            start = time.perf_counter()
-            run()
-            if round_number:  # the first round compiles and warms up
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def main() -> None:
@@ -42,7 +29,7 @@ def main() -> None:
             return lambda: run(x).square().sum().backward()
 
         for name, mode in (("forward", forward), ("forward+backward", both)):
-            took = medians(
+            times = take_turns(
                 {
                     "plain": mode(encoder.blocks, x),
                     "channels last": mode(last.blocks, x_last),
@@ -50,6 +37,7 @@ def main() -> None:
                 },
                 arguments.rounds,
             )
+            took = {k: t.clock for k, t in times.items()}
             ratios = ", ".join(f"{k} {took['plain'] / v:.2f}×" for k, v in took.items() if k != "plain")
             print(f"n {n:4d}  {name:17s} plain {1e3 * took['plain']:8.2f} ms; against it: {ratios}")
 

@@ -3,7 +3,7 @@
 import argparse
 
 import torch
-from benchmarks.conv4 import medians
+from benchmarks.training import take_turns
 
 from autocl.ops.delta import delta
 
@@ -31,7 +31,8 @@ def main() -> None:
             (y.sum() + W.sum()).backward()
 
         for name, run in (("forward", forward), ("forward+backward", both)):
-            took = medians({b: lambda b=b, run=run: run(b) for b in BACKENDS}, arguments.rounds)
+            times = take_turns({b: lambda b=b, run=run: run(b) for b in BACKENDS}, arguments.rounds)
+            took = {b: t.clock for b, t in times.items()}
             ratios = ", ".join(f"{b} {took['naive'] / took[b]:.1f}×" for b in BACKENDS[1:])
             print(f"{shape!s:18s} {name:17s} naive {1e3 * took['naive']:8.2f} ms; against it: {ratios}")
 

@@ -21,11 +21,12 @@ from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
+import numpy as np
 import torch
-from benchmarks.sampling import noise_set
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from autocl.data.imageset import ImageSet
 from autocl.data.sampler import StreamSampler
 from autocl.data.stream import Task
 from autocl.ops.srwm import srwm
@@ -57,6 +58,19 @@ def take_turns(contestants: dict[str, Callable[[], object]], rounds: int) -> dic
         name: Took(cpu=median(c for c, _ in spent), clock=median(w for _, w in spent))
         for name, spent in times.items()
     }
+
+
+def noise_set(name: str, classes: int, images: int, channels: int) -> ImageSet:
+    pixels = np.random.default_rng(0).integers(256, size=(classes * images, channels, 32, 32), dtype=np.uint8)
+    return ImageSet(
+        name=name,
+        split="noise",
+        images=pixels,
+        starts=np.arange(classes + 1) * images,
+        classes=tuple(f"{name}/{c}" for c in range(classes)),
+        mean=(0.5,) * channels,
+        std=(0.5,) * channels,
+    )
 
 
 WIDTH, HEADS, D, WAYS = 256, 16, 16, 5

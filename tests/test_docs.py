@@ -93,6 +93,19 @@ def test_every_number_of_the_paper_is_in_the_guide_with_what_became_of_it():
                 assert line.split(" | ")[4].strip(" |")
 
 
+def test_the_page_of_results_counts_every_number_of_the_paper_once():
+    from tools.results_table import results_table
+
+    from autocl.evaluation.protocols import PROTOCOLS
+
+    rows = [(p.name, row) for p in PROTOCOLS.values() for row in p.published]
+    printed = {(table, row.name, cell) for table, row in rows for cell in row.cells}
+    counted = re.search(r"Of (\d+) numbers: (.*)\.", results_table(ROOT / "results"))
+    assert counted
+    assert int(counted[1]) == len(printed)
+    assert sum(int(part.split()[0]) for part in counted[2].split(", ")) == len(printed)
+
+
 def test_the_page_of_results_says_what_its_tables_and_letters_mean():
     from tools.results_table import results_table
 
