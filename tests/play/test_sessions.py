@@ -122,7 +122,8 @@ def test_what_cannot_be_written_was_not_learned(learner, tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr("autocl.play.session.ContinualClassifier.save", full)
             refused = client.post(f"{session}/learn", json=lesson(("b", 1)))
-        assert refused.status_code == 507
+            not_renamed = client.post(f"{session}/rename", json={"label": "a", "to": "c"})
+        assert (refused.status_code, not_renamed.status_code) == (507, 507)
         assert "nothing was changed" in refused.json()["error"]
         assert [c["label"] for c in client.get(session).json()["classes"]] == ["a"]
 

@@ -170,9 +170,11 @@ def _world(
 ) -> None:
     """Compare learners with simple classifiers on the same features; write table and picture to OUT."""
     asked = [
-        Asked(learner=PHOTOS[0], backbone=backbone or PHOTOS[1], name="photos")
-        if name == "photos"
-        else Asked(learner=name, backbone=backbone, embedding=embedding)
+        Asked(
+            learner=name,
+            backbone=backbone or (PHOTOS[1] if name == PHOTOS[0] else None),
+            embedding=embedding,
+        )
         for name in learners or COMPARED
         for backbone in backbones or (None,)
     ]
@@ -198,7 +200,6 @@ def write_world(made: World, out: Path) -> Path:
 
     stem = f"{made.split}-{made.features}".translate(str.maketrans(":/@", "---"))
     path = out / "world" / f"{stem}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, f"{world_table.markdown(made.rows, made.times)}\n{world_table.cell_markdown(made.rows)}")
     for v in made.verdicts:
         plot_world(v)

@@ -4,7 +4,7 @@ Shape legend: R = runs, S = streams of a run, M = tasks.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +118,7 @@ def measure(
         metrics={name: spread(s) for name, s in metrics(matrix).items()} if M > 1 else {},
         cells={name: percent(cell(matrix).tolist()) for name, cell in setting.cells.items()},
         incomparable=_incomparable(stream, options),
-        cost={
-            "examples": passed.cost.examples,
-            "gradient_steps": passed.cost.gradient_steps,
-            "state_bytes": passed.cost.state_bytes,
-        },
+        cost=asdict(passed.cost),
         seconds=passed.seconds / runs,
     )
 

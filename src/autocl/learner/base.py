@@ -239,8 +239,7 @@ class Learner(nn.Module):
         known = {"kind": "learner", "config": json.dumps(to_dict(self.config, tagged=True))}
         if not self.encoder.trainable:
             known["encoder"] = self.encoder.fingerprint()
-        tensors = {n: t.detach().cpu().contiguous() for n, t in self.weights().items()}
-        write_tensors(file, tensors, {**(meta or {}), **known})
+        write_tensors(file, self.weights(), {**(meta or {}), **known})
         return file
 
     @staticmethod

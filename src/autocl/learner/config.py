@@ -59,7 +59,8 @@ class LearnerConfig(InputConfig):
     """Factor on the label columns of the input projection at initialisation. Labels are few beside the
     features; 10 ends the plateau at the start of meta-training (docs: lab notebook)."""
     labels: Literal["synchronous", "delayed"] = "synchronous"
-    """delayed: the label of demo t enters with demo t+1, and a prediction is made at every step."""
+    """synchronous: a demo's label enters with its image. delayed: with the next demo or query, which is then
+    asked with the last label instead of "unknown"."""
     readout: Literal["linear", "ridge", "kernel"] = "linear"
     """Head beside the linear one; not in the paper. ridge: regression on keys made by a network
     (`NetworkReadout`). kernel: on keys that approximate a Gaussian kernel (`KernelReadout`)."""

@@ -109,8 +109,7 @@ class LearnerState:
 
     def save(self, path: str | Path, learner: "Learner") -> None:
         """Write to a safetensors file, with the fingerprint of the learner it belongs to."""
-        tensors = {n: t.detach().cpu().contiguous() for n, t in self.tensors.items()}
-        write_tensors(path, tensors, {"kind": "state", "learner": learner.fingerprint()})
+        write_tensors(path, self.tensors, {"kind": "state", "learner": learner.fingerprint()})
 
     @staticmethod
     def load(path: str | Path, learner: "Learner") -> "LearnerState":

@@ -19,6 +19,8 @@ from autocl.estimator.inputs import Encoded
 from autocl.estimator.state import ClassifierState
 from autocl.play.guard import Limits, RefusedError, clean_label
 
+Mark = tuple[dict[int, ClassifierState | None], int, int]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -107,7 +109,7 @@ class Session:
                 422,
                 f"{len(known):,} classes: a session has at most {self.limits.classes:,}; nothing was learned",
             )
-        before = self._moments, self.moment, self.kept_bytes
+        before = self.mark()
         beliefs = []
         try:
             for i, label in enumerate(labels):
@@ -117,10 +119,18 @@ class Session:
                 show(seen[i : i + 1], [label])
                 self._append(self._classifier.snapshot())
         except Exception:
-            self._moments, self.moment, self.kept_bytes = before
-            self._restore()
+            self.undo_to(before)
             raise
         return beliefs
+
+    def mark(self) -> Mark:
+        """All that a change could alter, for `undo_to`. Moments are replaced as a whole, never in place."""
+        return self._moments, self.moment, self.kept_bytes
+
+    def undo_to(self, mark: Mark) -> None:
+        """Be as when the mark was made."""
+        self._moments, self.moment, self.kept_bytes = mark
+        self._restore()
 
     def go_to(self, moment: int) -> None:
         """Go to a moment that is kept. Later ones stay until something else is learned."""
@@ -152,10 +162,13 @@ class Session:
         to = clean_label(to, self.limits)
         if to != label and any(to in m.labels for m in self._moments.values() if m is not None):
             raise RefusedError(409, f"there is a class {to!r} already: choose another name")
+        renamed = {}
         for moment, memory in self._moments.items():
             if memory is not None:
                 names = tuple(to if name == label else name for name in memory.labels)
-                self._moments[moment] = replace(memory, labels=names)
+                memory = replace(memory, labels=names)
+            renamed[moment] = memory
+        self._moments = renamed
         self._restore()
 
     def adopt(self, classifier: ContinualClassifier, moment: int | None = None) -> None:

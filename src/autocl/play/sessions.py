@@ -96,13 +96,12 @@ class Sessions:
             What the work returns.
         """
         session = self.get(name)
-        before = session.moment
+        before = session.mark()
         result = work(session)
         try:
             self._keep(session)
         except FileError as error:
-            with suppress(RefusedError):
-                session.go_to(before)
+            session.undo_to(before)
             raise RefusedError(507, f"nothing was changed: {error}") from error
         self._bound()
         return result

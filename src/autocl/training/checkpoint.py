@@ -73,17 +73,16 @@ def save(
         score: of the validation just made; without one it is not asked whether the checkpoint is good.
     """
     good = score is not None and _is_good(model, progress, score)
-    tensors = {f"model.{name}": t.detach() for name, t in model.weights().items()}
+    tensors = {f"model.{name}": t for name, t in model.weights().items()}
     # By name, not by the optimiser's numbering: the file stays readable and does not depend on an order.
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():
             tensors[f"optimiser.{name}.{key}"] = value
     if carried is not None:
-        tensors |= {f"carried.{name}": t.detach() for name, t in carried.tensors.items()}
+        tensors |= {f"carried.{name}": t for name, t in carried.tensors.items()}
     meta = {"kind": "checkpoint", "progress": json.dumps(asdict(progress))}
-    ready = {n: t.cpu().contiguous() for n, t in tensors.items()}
     for name in (GOOD, FILE_NAME) if good else (FILE_NAME,):
-        write_tensors(folder / name, ready, meta)
+        write_tensors(folder / name, tensors, meta)
 
 
 def go_back(folder: Path) -> int | None:
@@ -91,7 +90,7 @@ def go_back(folder: Path) -> int | None:
     if not (folder / GOOD).is_file():
         return None
     tensors, meta = read_tensors(folder / GOOD, kind="checkpoint")
-    write_tensors(folder / FILE_NAME, tensors, {k: v for k, v in meta.items() if k != "format"})
+    write_tensors(folder / FILE_NAME, tensors, meta)
     return _progress(folder / GOOD, meta).step
 
 

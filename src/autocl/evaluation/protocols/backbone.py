@@ -101,7 +101,7 @@ def _ten_by_ten(sets: Sets, run: int, options: Options) -> Stream:
 SPLIT_CIFAR100 = Protocol(
     name="split-cifar100",
     title="Split-CIFAR-100, ten tasks of ten classes, all 50,000 training images in one pass",
-    position=9,
+    position=10,
     runs=3,
     # k-NN would keep all 50,000; RanPAC has its own number of random features.
     statistics={

@@ -64,7 +64,7 @@ _CELLS = "|".join(f"{s} {t}-task{turned}" for turned in ("", ROTATED) for s, t i
 SPLIT_OMNIGLOT = Protocol(
     name="split-omniglot",
     title="Split-Omniglot and longer streams (appendix)",
-    position=8,
+    position=9,
     runs=10,
     settings=tuple(
         omniglot_setting(f"{s} {t}-task{turned}", scenario=s, tasks=t, rotated=bool(turned))

@@ -107,20 +107,13 @@ Contestant = Rival | LearnerContestant
 
 def without_body(learner: Learner) -> Learner | None:
     """The same learner without its fast-weight body, if it has one beside its read-out."""
-    if isinstance(learner, FastWeightLearner):
-        if learner.readout is None:
-            return None
-        other = copy.deepcopy(learner)
-        with torch.no_grad():
-            other.head.weight.zero_()
-            other.head.bias.zero_()
-        return other
-    readout = getattr(learner, "readout", None)
-    if getattr(readout, "body", None) is None:
+    if not isinstance(learner, FastWeightLearner) or learner.readout is None:
         return None
-    other_learner = copy.deepcopy(learner)
-    other_learner.readout.body = None  # type: ignore[union-attr]
-    return other_learner
+    other = copy.deepcopy(learner)
+    with torch.no_grad():
+        other.head.weight.zero_()
+        other.head.bias.zero_()
+    return other
 
 
 def _batch(passages: Sequence[Passage]) -> tuple[Tensor, Tensor, Tensor]:

@@ -39,8 +39,6 @@ class Asked:
     """For a learner of ready-made vectors: the frozen network that makes them, …"""
     embedding: str | None = None
     """… or the learner whose encoder does."""
-    name: str | None = None
-    """In the table; default: as the learner is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +76,11 @@ def bench_world(
     by_eyes: dict[str, tuple[Eyes, dict[str, Learner]]] = {}
     for one in asked:
         entry = open_learner(one.learner)
-        name = one.name or entry.name
         trained = ", ".join(entry.trained.sets) or "what its file does not name"
-        say(f"{name}: meta-trained on {trained}")
-        eyes = eyes_of(entry.learner, name, one)
+        say(f"{entry.name}: meta-trained on {trained}")
+        eyes = eyes_of(entry.learner, entry.name, one)
         _, learners = by_eyes.setdefault(eyes.fingerprint, (eyes, {}))
-        learners[name] = entry.learner
+        learners[entry.name] = entry.learner
     return [
         _world(eyes, learners, folder, split=split, draws=draws, again=again, say=say)
         for eyes, learners in by_eyes.values()
