@@ -1,9 +1,11 @@
+import pickle
+
 import pytest
 import torch
 from torch import nn
 
 from autocl.encoders import Conv4
-from autocl.ops.conv_blocks import BlockParameters, conv_blocks, supports
+from autocl.ops.conv_blocks import ONEDNN, BlockParameters, conv_blocks, supports
 
 
 def random_blocks(channels, filters, depth, dtype=torch.float64):
@@ -164,3 +166,46 @@ def test_conv4_under_autocast_still_works():
     encoder = Conv4(channels=1, height=16, width=16, filters=4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert encoder(torch.randn(2, 1, 16, 16)).isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [(32, 32), (29, 33)])
+def test_without_gradients_each_image_gets_the_same_bits_in_any_company(dtype, size):
+    torch.manual_seed(0)
+    encoder = Conv4(channels=3, height=size[0], width=size[1]).to(dtype).eval()
+    x = torch.randn(70, 3, *size, dtype=dtype)
+    want = encoder(x).detach()
+    for n in (1, 2, 3, 31, 32, 33, 70):
+        with torch.inference_mode():
+            assert torch.equal(encoder(x[:n]), want[:n]), n
+    assert encoder.independent(x) == (dtype == torch.float32 and ONEDNN)
+
+
+def test_without_gradients_changed_weights_are_noticed():
+    torch.manual_seed(0)
+    encoder = Conv4(channels=1, height=16, width=16, filters=4).eval()
+    other = Conv4(channels=1, height=16, width=16, filters=4).state_dict()
+    x = torch.randn(2, 1, 16, 16)
+    conv = encoder.blocks[2][0]
+
+    def in_place():
+        with torch.no_grad():
+            conv.weight.mul_(-1)
+
+    changes = [
+        in_place,
+        lambda: setattr(conv, "weight", torch.nn.Parameter(torch.randn_like(conv.weight))),
+        lambda: encoder.load_state_dict(other),
+        lambda: encoder.load_state_dict({k: v.clone() for k, v in other.items()}, assign=True),
+        lambda: encoder.blocks.__setitem__(0, Conv4(channels=1, height=16, width=16, filters=4).blocks[0]),
+        encoder.double,
+    ]
+    for change in changes:
+        change()
+        x = x.to(conv.weight.dtype)
+        with torch.no_grad():
+            kept = encoder(x)
+        assert torch.equal(kept, encoder(x)), change
+    copied = pickle.loads(pickle.dumps(encoder))
+    with torch.no_grad():
+        assert torch.equal(copied(x), encoder(x))

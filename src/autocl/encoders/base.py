@@ -32,6 +32,10 @@ class Encoder(nn.Module):
     """False: frozen. The optimiser leaves it alone, and files name it (kind and fingerprint) instead of
     holding its weights."""
 
+    def independent(self, x: Tensor) -> bool:
+        """Whether it is known that each image of x gets the same features, bit for bit, beside any others."""
+        return False
+
     def fingerprint(self) -> str:
         """Sixteen hex digits that identify its form and weights."""
         return fingerprint_of(self.state_dict(), type(self).__name__)

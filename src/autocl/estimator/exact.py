@@ -1,9 +1,10 @@
 """Run a learner so that results do not depend, bit for bit, on how a stream is cut into calls.
 
 Matrix products round differently for different numbers of rows. So demos are always learned one at a time,
-queries are always answered in blocks of one size (filled up with copies), and no image is ever encoded all
-alone: the convolution's result for an image is the same beside one neighbour or beside thirty, but not
-without any. The last is an observation (oneDNN, tests/test_estimator_exact.py), not a promise of the library.
+queries are always answered in blocks of one size (filled up with copies), and no image is encoded all alone,
+unless the encoder is known not to mind: a convolution's result for an image is the same beside one neighbour
+or beside thirty, but by `torch.conv2d` not without any. These are observations (oneDNN,
+tests/test_estimator_exact.py), not promises of the library.
 
 Where there are more classes than a learner has outputs, several states of it share them: class i belongs to
 state i // N, and only that state learns its demos. `Learner.predict_together` says how states answer
@@ -109,10 +110,10 @@ def encode(learner: Learner, x: Tensor) -> Tensor:
     parts = []
     with torch.inference_mode():
         for block in torch.split(x, ENCODE_BLOCK):
-            n = len(block)
-            if n % 2:
+            n, block = len(block), block.to(device)
+            if n % 2 and not learner.encoder.independent(block):
                 block = torch.cat([block, block[-1:]])
-            parts.append(learner.encode(block.to(device))[:n])
+            parts.append(learner.encode(block)[:n])
     return torch.cat(parts)
 
 
@@ -178,7 +179,8 @@ def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
         for rows in _blocks(f):
             parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
     answers = torch.cat(parts)[: len(f)]
-    if not bool(answers[:, torch.tensor(memory.counts) > 0].isfinite().all()):
+    known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
+    if not bool(known.isfinite().all()):
         raise StateError(
             f"after {memory.seen} demos the learner's answers are no longer finite: roll it back"
         )

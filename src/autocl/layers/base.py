@@ -70,6 +70,22 @@ class Linear(nn.Linear):
         return linear(input, self.weight, self.bias)
 
 
+def version_of(module: nn.Module) -> list[tuple[int, int, int]]:
+    """Numbers that differ as soon as a parameter was changed or replaced, and what was made of it is stale.
+
+    Faster than `module.parameters()`, since it stands before every answer.
+    """
+    found, waiting = [], [module]
+    while waiting:
+        at = waiting.pop()
+        waiting += [child for child in at._modules.values() if child is not None]
+        for p in at._parameters.values():
+            if p is not None:
+                # Parameters made in inference mode cannot change, and count no versions.
+                found.append((id(p), p.data_ptr(), 0 if p.is_inference() else p._version))
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """Settings of a stack of layers."""

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.errors import InputError
+from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
 from autocl.readouts.experts import NAMES, Moments, Panel, all_experts
@@ -120,10 +121,7 @@ class UniversalReadout(Readout):
         """
         if torch.is_grad_enabled():
             return self._prepare(state)
-        # Parameters made in inference mode cannot change, and count no versions.
-        weights = tuple(
-            (p.data_ptr(), 0 if p.is_inference() else p._version, p.dtype) for p in self.parameters()
-        )
+        weights = version_of(self)
         if self._latest is not None:
             known, of, prepared = self._latest
             if of == weights and all(known.get(name) is t for name, t in state.items()):

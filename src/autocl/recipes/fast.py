@@ -135,12 +135,11 @@ def acl_lite2() -> Recipe:
     """
     base = paper_backbone()
     assert isinstance(base.learner, LearnerConfig)
+    five = replace(FIVE_TASKS, scenario="class", min_shots=None, order="mixture", pool_classes=16)
     first = replace(
         base,
         name="acl-lite2-first",
-        streams=replace(
-            FIVE_TASKS, scenario="class", min_tasks=1, min_shots=None, order="mixture", pool_classes=16
-        ),
+        streams=replace(five, min_tasks=1),
         # A feature vector's norm is about 17, more than half of it common to all images; a label's is 1.
         learner=replace(base.learner, label_scale=30.0, dropout=0.0),
         optimiser=_optimiser(1e-3),
@@ -152,7 +151,7 @@ def acl_lite2() -> Recipe:
     return replace(
         first,
         name="acl-lite2",
-        streams=replace(first.streams, min_tasks=None),
+        streams=five,
         stages=(first,),
         finetune=True,
         optimiser=_optimiser(7e-4),

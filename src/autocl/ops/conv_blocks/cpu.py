@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from autocl.ops.bfloat16 import numbers
-from autocl.ops.conv_blocks import BlockParameters, kernel
+from autocl.ops.conv_blocks import ONEDNN, BlockParameters, kernel
 from autocl.ops.threads import in_threads
 
 CHUNK_PIXELS = 32 * 32 * 32
@@ -56,6 +56,41 @@ def conv_blocks(
     return out
 
 
+class Prepared(NamedTuple):
+    """Parameters of L blocks as `infer` wants them, so that nothing is converted at every call."""
+
+    weights: list[Tensor]
+    """Channels last in memory."""
+    norms: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+    """gamma, beta."""
+
+
+def prepare(parameters: Iterable[BlockParameters]) -> Prepared:
+    """Convert parameters once, for many calls of `infer`; what changes in them later may or may not show."""
+    blocks = list(parameters)
+    norms = [(b.gamma.detach().numpy(), b.beta.detach().numpy()) for b in blocks]
+    return Prepared([_channels_last(b.weight.detach()) for b in blocks], norms)
+
+
+def infer(x: Tensor, blocks: Prepared) -> Tensor:
+    """What `conv_blocks` returns without dropout, bit for bit, but nothing is kept for gradients."""
+    h = _channels_last(x)
+    for size, weight, norm in zip(_chunk_sizes(x, len(blocks.weights)), *blocks, strict=True):
+        n, _, H, W = h.shape
+        out = np.empty((n, H // 2, W // 2, len(weight)), norm[0].dtype)
+        place = np.empty(out.shape, np.uint8)
+        mean, rstd = np.empty((2, n, len(weight)), norm[0].dtype)
+        for part in _chunks(slice(0, n), size):
+            y = _pixels(_convolve(h[part], weight))
+            run = partial(kernel.forward, part.start, *norm, EPS, 0.0, _NO_WORDS)
+            in_threads(run, H * W, y, *(array[part] for array in (out, place, mean, rstd)))
+        h = torch.from_numpy(out).permute(0, 3, 1, 2)
+    return h
+
+
+_NO_WORDS = np.zeros(2, np.uint32)
+
+
 class _Saved(NamedTuple):
     """Tensors of one block that the backward pass needs."""
 
@@ -78,13 +113,11 @@ class _Blocks(torch.autograd.Function):
     ) -> Tensor:
         depth = len(words)
         weights, _, gammas, betas = (parameters[i * depth : (i + 1) * depth] for i in range(4))
-        h = x.to(weights[0].dtype, memory_format=torch.channels_last)
+        h = _channels_last(x.to(weights[0].dtype))
         saved: list[Tensor] = []
         ys: list[Tensor] = []
         keeping = any(ctx.needs_input_grad)
-        first = max(1, torch.get_num_threads() * CHUNK_PIXELS // (x.shape[2] * x.shape[3]))
-        # Each block leaves at most a quarter of the pixels. Its chunks are whole ones of the block before it.
-        ctx.sizes = [first << 2 * block for block in range(depth)]
+        ctx.sizes = _chunk_sizes(x, depth)
         for block in range(depth):
             n, _, H, W = h.shape
             F = len(weights[block])
@@ -155,12 +188,24 @@ class _Blocks(torch.autograd.Function):
         return (dx, None, None, *dweights, *dbiases, *chain(*sums))
 
 
+def _chunk_sizes(x: Tensor, depth: int) -> list[int]:
+    """Images that go together in each block.
+
+    A block leaves at most a quarter of the pixels, and a chunk of it is whole chunks of the block before it.
+    """
+    first = max(1, torch.get_num_threads() * CHUNK_PIXELS // (x.shape[2] * x.shape[3]))
+    return [first << 2 * block for block in range(depth)]
+
+
 def _chunks(images: slice, size: int) -> list[slice]:
     """These images, so many at a time."""
     return [slice(lo, min(lo + size, images.stop)) for lo in range(images.start, images.stop, size)]
 
 
 def _convolve(h: Tensor, weight: Tensor) -> Tensor:
+    # torch takes oneDNN for two images but not for one, which it rounds differently then.
+    if len(h) == 1 and h.dtype == torch.float32 and ONEDNN:
+        return _channels_last(torch.mkldnn_convolution(h, weight, None, [1, 1], [1, 1], [1, 1], 1))
     return _channels_last(torch.conv2d(h, weight, padding=1))
 
 
