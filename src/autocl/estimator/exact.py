@@ -179,7 +179,8 @@ def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
         for rows in _blocks(f):
             parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
     answers = torch.cat(parts)[: len(f)]
-    if not bool(answers[:, torch.tensor(memory.counts) > 0].isfinite().all()):
+    known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
+    if not bool(known.isfinite().all()):
         raise StateError(
             f"after {memory.seen} demos the learner's answers are no longer finite: roll it back"
         )
