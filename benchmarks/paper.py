@@ -29,10 +29,12 @@ from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols.domains import chain_setting
 from autocl.evaluation.statistics import summarise
+from autocl.files import read_tensors
 from autocl.learner.find import find_learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import run_streams
 from autocl.recipes import get_recipe
+from autocl.training.checkpoint import FILE_NAME
 from autocl.training.log import read_log
 from autocl.training.trainer import validate_streams
 
@@ -53,6 +55,8 @@ ON = "--init-from quick --optimiser.lr 1e-3"
 HANDED_ON = {"afresh": ON, "handed on": f"{ON} --carry-state 9"}
 """Nine batches after the first: 20 tasks before a stream starts afresh."""
 LENGTHS = (5, 10, 20, 50)
+MODEL = "model."
+"""Before the names of weights in a checkpoint."""
 POINTS = 20
 """Of a curve: each the mean over a twentieth of the run."""
 TINY = (
@@ -107,7 +111,11 @@ def at_length(folder: Path, tasks: int) -> tuple[float, float]:
         8,
         seed=0,
     )
-    found = validate_streams(find_learner(str(folder)).eval(), sampler, 4)
+    learner = find_learner(str(folder))
+    # Its last weights: the best by validation on two tasks from a fresh state may be those it started from.
+    tensors, _ = read_tensors(folder / FILE_NAME, kind="checkpoint")
+    learner.load_weights({n.removeprefix(MODEL): t for n, t in tensors.items() if n.startswith(MODEL)})
+    found = validate_streams(learner.eval(), sampler, 4)
     last = TransferMatrix(torch.stack([m.values for m in found])).values[:, -1]
     return float(last[:, -1].mean()), float(last.mean())
 

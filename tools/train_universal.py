@@ -211,6 +211,16 @@ def table(
     return Table(exam, scores.float(), torch.from_numpy(right)[None, known])
 
 
+def draw(readout: UniversalReadout, practice: dict[str, World], rng: np.random.Generator) -> Table:
+    """A stream of clusters, or of one of the sets through one of the eyes."""
+    if rng.random() < 0.15:
+        return table(readout, clusters(rng), rng)
+    name = list(practice)[rng.integers(len(practice))]
+    sets = practice[name]
+    fixed = name == PHOTOS[1]  # nobody else's features go through its map
+    return table(readout, sets[rng.integers(len(sets))], rng, partial(changed, all_directions=fixed))
+
+
 def noised(t: Table, generator: torch.Generator) -> Table:
     """The same with one expert that answers at random and is examined as such."""
     e = int(torch.randint(t.scores.shape[1], (), generator=generator))
@@ -352,7 +362,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=7000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    rng = np.random.default_rng(args.seed)
     encoder = find_learner(args.encoder)
     conv4 = ReadoutLearner(
         ReadoutLearnerConfig(n_classes=2, standardise="image", encoder=encoder.config.encoder),
@@ -374,17 +383,11 @@ def main() -> None:
     tables: list[Table] = []
     with torch.no_grad():
         for i in range(args.streams):
-            if rng.random() < 0.15:
-                tables.append(table(readout, clusters(rng), rng))
-            else:
-                name = list(eyes)[rng.integers(len(eyes))]
-                sets = practice[name]
-                fixed = name == PHOTOS[1]  # nobody else's features go through its map
-                change = partial(changed, all_directions=fixed)
-                tables.append(table(readout, sets[rng.integers(len(sets))], rng, change))
+            tables.append(draw(readout, practice, np.random.default_rng([args.seed, i])))
             if i % 500 == 499:
                 print(f"{i + 1} of {args.streams} streams", flush=True)
     combiner = train(tables, args.steps, args.seed)
+    rng = np.random.default_rng(args.seed)
     for name, e in eyes.items():
         sets = worlds("validation", e)
         sets = mapped(sets, through) if name == PHOTOS[1] else sets

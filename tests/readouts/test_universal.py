@@ -16,9 +16,11 @@ from autocl.readouts.experts import (
     LEAST_COSINE,
     NAMES,
     NEVER,
+    REACH,
     SHRINKAGE,
     Panel,
     all_experts,
+    clusters_of,
     inner_product,
     joined,
     kernels,
@@ -86,14 +88,15 @@ def test_inner_products_of_few_rows_are_those_of_the_whole_matrix(rows: int) -> 
 def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
     f, y = stream(20, 40, 3)
     experts = all_experts(moments_of(learned(readout, f, y, 3)))
-    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + 5
+    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + len(REACH) + 5
     assert experts.read(f[:, :7].double()).shape == (1, len(NAMES), 7, 3)
 
 
 def test_discriminant_and_cosines_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
     f, y = stream(12, 40, 3)
     whole = moments_of(learned(readout, f.double(), y, 3))
-    left_out = all_experts(whole).left_out[0, -3:]
+    places = [NAMES.index(name) for name in ("lda", "cosine", "means")]
+    left_out = all_experts(whole).left_out[0, places]
     x = whole.memory.prototype[0, :12]
     apart = x - whole.centre[0, y[0]]
     shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
@@ -110,6 +113,42 @@ def test_discriminant_and_cosines_leave_a_demo_out_of_its_own_mean(readout: Univ
     for said, scores, least in zip(left_out, (raw, cos, plain), (0, LEAST_COSINE, LEAST_COSINE), strict=True):
         scale = (scores.var(correction=0) + 0.01 * scores.mean() ** 2 + least**2).rsqrt()
         torch.testing.assert_close(said[:12], scores * scale, rtol=1e-6, atol=1e-8)
+
+
+def test_a_label_that_names_two_things_has_two_clusters(readout: UniversalReadout) -> None:
+    f, thing = stream(32, 40, 4)
+    whole = moments_of(learned(readout, f.double(), thing % 2, 2))
+    for groups in clusters_of(whole):
+        number = groups.member.argmax(-1)
+        assert groups.owner[0, number[0]].tolist() == (thing % 2)[0].tolist()
+        # Demos of one cluster show one thing.
+        assert all(len(thing[number == g].unique()) == 1 for g in number.unique())
+    assert int(number.max()) + 1 == 4  # the wider reach finds the four things
+
+
+def test_clusters_score_a_demo_without_it_by_the_best_of_a_class(readout: UniversalReadout) -> None:
+    f, thing = stream(24, 40, 4)
+    y = thing % 2
+    whole = moments_of(learned(readout, f.double(), y, 2))
+    x = whole.memory.prototype[0]
+    for r, groups in enumerate(clusters_of(whole)):
+        number = groups.member[0].argmax(-1)
+        means = torch.stack([x[number == g].mean(0) for g in range(groups.member.shape[2])])
+        apart = x - means[number]
+        shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
+        metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
+        raw = torch.full((24, 2), -torch.inf).double()
+        for i in range(24):
+            for g in range(len(means)):
+                members = [j for j in range(24) if number[j] == g and j != i]
+                if members:
+                    centre = x[members].mean(0)
+                    score = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
+                    c = int(groups.owner[0, g])
+                    raw[i, c] = torch.maximum(raw[i, c], score)
+        scale = (raw.var(correction=0) + 0.01 * raw.mean() ** 2).rsqrt()
+        said = all_experts(whole).left_out[0, NAMES.index(f"clusters {REACH[r]:g}")]
+        torch.testing.assert_close(said, raw * scale, rtol=1e-6, atol=1e-8)
 
 
 def test_scores_of_two_demos_stay_in_bounds(readout: UniversalReadout) -> None:
@@ -166,8 +205,8 @@ def test_experts_are_examined_on_single_demos_only(readout: UniversalReadout) ->
     moments = moments_of(learned(readout, f, y, 3))
     assert (moments.memory.weight > 1).any()
     exam = examine(all_experts(moments), moments)
-    assert (exam.weight[0, :64] > 0).all()
-    assert (exam.weight[0, 64:] == 0).all()
+    assert exam.left_out.shape[2] == 64
+    assert (exam.weight > 0).all()
     for e in range(len(NAMES)):
         scores = all_experts(moments).left_out[0, e, :64]
         right = (scores.argmax(-1) == moments.memory.label[0, :64]).double().mean()

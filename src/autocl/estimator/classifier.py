@@ -171,7 +171,12 @@ class ContinualClassifier(Savable):
         return novelty_exact(self._learner, memory, f).double().cpu().numpy()
 
     def forget(self, label: Hashable) -> Self:
-        """Forget a class as if it had never been shown, or refuse: never only in part.
+        """Forget a class, or refuse.
+
+        Where demos are kept by class, as sums or prototypes, what is left is the state of a stream without
+        that class, with one exception: when `everyday`, `photos` or `vectors` have merged prototypes, because
+        the stream was longer than their memory, the spread around merged prototypes stays in a matrix that
+        all classes share.
 
         Raises:
             InputError: the class is unknown, or the learner cannot do it (`autocl.estimator.exact`).

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from PIL import Image
-
 from autocl.data.folder import SUFFIXES
 from autocl.errors import FileError, InputError
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.files import read_tensors
+from autocl.pictures import decode
 
 BATCH = 32
 """Images between two savings: a stop costs seconds, and saving costs little beside learning."""
@@ -170,9 +169,8 @@ class FileLearner:
 def is_image(path: Path) -> bool:
     """Whether a file can be decoded to its end."""
     try:
-        with Image.open(path) as image:
-            image.load()
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        decode(path)
+    except FileError:
         return False
     return True
 

@@ -1,15 +1,18 @@
-"""Closed-form classifiers over a memory: Gaussian kernels, ridge regression, discriminants, class means.
+"""Closed-form classifiers over a memory: kernels, ridge regression, discriminants, clusters, class means.
 
 Each scores queries, and scores the prototypes themselves as if each had not been learned (leave-one-out, in
 closed form): its examination on what the stream has shown.
 
-Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = classes, E = experts.
+Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = classes, E = experts,
+G = groups.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.cluster.hierarchy import fcluster, linkage
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -27,11 +30,15 @@ PENALTY = 0.6
 SHRINKAGE, PROPORTION = 60.0, 1.0
 """Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is
 added in all directions alike. With many demos this is half-way to a round covariance."""
+REACH = (1.5, 3.0)
+"""Two clusters of one class are one as long as their distance is below this many times the median distance at
+which clusters of the class became one. Chosen on validation sets."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
     "whitened",
     "ridge",
     "lda",
+    *(f"clusters {reach:g}" for reach in REACH),
     "cosine",
     "means",
 )
@@ -113,7 +120,8 @@ def all_experts(moments: Moments) -> Panel:
             kernels(moments),
             whitened_kernel(moments, apart, scatter),
             ridge(moments, scatter),
-            discriminants(moments, apart, scatter),
+            discriminants(moments, classes_of(moments), scatter),
+            *(discriminants(moments, groups, scatter) for groups in clusters_of(moments)),
             cosines(moments, moments.mean),
             cosines(moments, torch.zeros_like(moments.mean)),
         ]
@@ -200,12 +208,69 @@ def ridge(moments: Moments, scatter: Tensor | None) -> Panel:
     return Panel(read, left_out[:, None])
 
 
-def discriminants(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Panel:
-    """Linear discriminants: the exact within-class scatter of all demos, plus a multiple of identity.
+class Groups(NamedTuple):
+    """Prototypes that belong together; each group is of one class."""
 
-    Arguments as of `whitened_kernel`.
+    member: Tensor
+    """[B, M, G], one-hot; zero rows at free places."""
+    owner: Tensor
+    """[B, G], the class of each group; any one for a group without members."""
+
+
+def classes_of(moments: Moments) -> Groups:
+    """Each class as one group."""
+    N = moments.size.shape[1]
+    return Groups(moments.target, torch.arange(N, device=moments.size.device).expand(len(moments.size), N))
+
+
+def clusters_of(moments: Moments) -> list[Groups]:
+    """The prototypes of each class in clusters by Ward's criterion, for every reach of `REACH`.
+
+    A label that names many things, as it does where tasks share labels, has one or more clusters for each.
     """
-    prototype, centre = moments.memory.prototype, moments.centre
+    B, M = moments.used.shape
+    label = moments.memory.label.cpu().numpy()
+    number = np.zeros((len(REACH), B, M), np.int64)
+    count = np.zeros((len(REACH), B), np.int64)
+    owner = np.zeros((len(REACH), B, M), np.int64)
+    points = moments.memory.prototype.detach().cpu().numpy()
+    for b in range(B):
+        for c in np.unique(label[b][label[b] != FREE]):
+            of_class = np.flatnonzero(label[b] == c)
+            tree = linkage(points[b, of_class], "ward") if len(of_class) > 1 else None
+            for r, reach in enumerate(REACH):
+                if tree is None:
+                    found = np.ones(1, np.int64)
+                else:
+                    found = fcluster(tree, reach * np.median(tree[:, 2]), "distance")
+                first, last = count[r, b], count[r, b] + found.max()
+                number[r, b, of_class] = first + found - 1
+                owner[r, b, first:last] = c
+                count[r, b] = last
+    groups = []
+    for r in range(len(REACH)):
+        G = max(1, int(count[r].max()))
+        which = torch.from_numpy(number[r]).to(moments.used.device)
+        member = F.one_hot(which, G).to(moments.used.dtype) * moments.used[..., None]
+        groups.append(Groups(member, torch.from_numpy(owner[r, :, :G]).to(which.device)))
+    return groups
+
+
+def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> Panel:
+    """Linear discriminants: the exact scatter of all demos within groups, plus a multiple of identity.
+
+    The score of a class is that of its best group.
+
+    Args:
+        moments: of the memory.
+        groups: what has a mean of its own.
+        scatter: [B, D, D], of demos around prototypes, or None if there is none.
+    """
+    memory, member = moments.memory, groups.member
+    prototype, weight = memory.prototype, memory.weight
+    size = (member * weight[..., None]).sum(1)
+    centre = (member * weight[..., None]).mT @ prototype / size.clamp(min=1)[..., None]
+    apart = (prototype - member @ centre) * (moments.used * weight.sqrt())[..., None]
     within = apart.square().sum((1, 2), keepdim=True)
     if scatter is not None:
         within = within + scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
@@ -214,15 +279,25 @@ def discriminants(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Pa
     norm = inner.square(centre)[:, None]
     cross, square = inner.product(prototype, centre), inner.square(prototype)
 
-    # A prototype's own demos are taken out of its class mean; the scatter stays.
-    target, weight = moments.target, moments.memory.weight
-    own_cross, own_norm = (cross * target).sum(-1), (norm * target).sum(-1)
-    size = (moments.size[:, None] * target).sum(-1)
-    rest = (size - weight).clamp(min=1)
-    product = (size * own_cross - weight * square) / rest
-    length = (size**2 * own_norm - 2 * size * weight * own_cross + weight**2 * square) / rest**2
-    left_out = torch.where(target > 0, (product - 0.5 * length)[..., None], cross - 0.5 * norm)
-    return _normalised(lambda x: inner.product(x, centre) - 0.5 * norm, left_out, moments)
+    # A prototype's own demos are taken out of its group's mean; the scatter stays.
+    own_cross, own_norm = (cross * member).sum(-1), (norm * member).sum(-1)
+    own_size = (size[:, None] * member).sum(-1)
+    rest = (own_size - weight).clamp(min=1)
+    product = (own_size * own_cross - weight * square) / rest
+    length = (own_size**2 * own_norm - 2 * own_size * weight * own_cross + weight**2 * square) / rest**2
+    itself = torch.where(own_size > weight, product - 0.5 * length, -torch.inf)[..., None]
+    left_out = torch.where(member > 0, itself, cross - 0.5 * norm)
+    there = size[:, None] > 0
+
+    def best(score: Tensor) -> Tensor:
+        """[B, Q, G] -> [B, Q, N]; 0 for a class without groups, of which nobody asks."""
+        score = score.masked_fill(~there, -torch.inf)
+        of_class = groups.owner[:, None].expand_as(score)
+        whole = score.new_full((*score.shape[:2], moments.size.shape[1]), -torch.inf)
+        whole = whole.scatter_reduce(2, of_class, score, "amax")
+        return torch.where(whole.isfinite(), whole, 0.0)
+
+    return _normalised(lambda x: best(inner.product(x, centre) - 0.5 * norm), best(left_out), moments)
 
 
 def cosines(moments: Moments, origin: Tensor) -> Panel:

@@ -122,9 +122,10 @@ def _squeeze(
         new = (x[t : t + 1], one, y[t : t + 1])
         place = _scrambled(seen + t) % (seen + t + 1)
         if place < singles:  # The demo stays single; the one that was there goes on.
-            old = tuple(of[place : place + 1].clone() for of in (prototype, weight, label))
+            row = slice(place, place + 1)
+            leaving = prototype[row].clone(), weight[row].clone(), label[row].clone()
             prototype[place], weight[place], label[place] = x[t], 1.0, y[t]
-            new = old
+            new = leaving
         joining = _merge_cost(p, w, a, *new)[:, 0]
         i = int(joining.argmin())
         pair = int(cost.argmin())
