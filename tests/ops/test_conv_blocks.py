@@ -192,12 +192,18 @@ def test_without_gradients_changed_weights_are_noticed():
         with torch.no_grad():
             conv.weight.mul_(-1)
 
+    def fused_step():  # counts no versions of what it changes
+        for p in encoder.parameters():
+            p.grad = torch.randn_like(p)
+        torch.optim.Adam(encoder.parameters(), fused=True).step()
+
     changes = [
         in_place,
         lambda: setattr(conv, "weight", torch.nn.Parameter(torch.randn_like(conv.weight))),
         lambda: encoder.load_state_dict(other),
         lambda: encoder.load_state_dict({k: v.clone() for k, v in other.items()}, assign=True),
         lambda: encoder.blocks.__setitem__(0, Conv4(channels=1, height=16, width=16, filters=4).blocks[0]),
+        fused_step,
         encoder.double,
     ]
     for change in changes:

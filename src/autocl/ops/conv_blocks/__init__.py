@@ -1,17 +1,14 @@
 """Fast convolutional blocks for the CPU. Nothing here is compiled before its first use."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from autocl.ops.backends import available
 
-if TYPE_CHECKING:
-    from autocl.ops.conv_blocks.cpu import Prepared
-
-__all__ = ["ONEDNN", "BlockParameters", "conv_blocks", "infer", "prepare", "supports"]
+__all__ = ["ONEDNN", "BlockParameters", "conv_blocks", "infer", "supports"]
 
 ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 """Whether torch has the library that convolves; with it an image's result does not depend on its company."""
@@ -53,15 +50,8 @@ def conv_blocks(x: Tensor, parameters: Iterable[BlockParameters], *, dropout: fl
         return cpu.conv_blocks(x, parameters, dropout=dropout, bf16=bf16)
 
 
-def prepare(parameters: Iterable[BlockParameters]) -> "Prepared":
-    """Parameters as `infer` wants them; see `cpu.prepare`."""
+def infer(x: Tensor, parameters: Iterable[BlockParameters]) -> Tensor:
+    """`conv_blocks` without dropout and gradients; see `cpu.infer`."""
     from autocl.ops.conv_blocks import cpu
 
-    return cpu.prepare(parameters)
-
-
-def infer(x: Tensor, blocks: "Prepared") -> Tensor:
-    """`conv_blocks` without dropout and gradients, for prepared parameters; see `cpu.infer`."""
-    from autocl.ops.conv_blocks import cpu
-
-    return cpu.infer(x, blocks)
+    return cpu.infer(x, parameters)

@@ -56,26 +56,13 @@ def conv_blocks(
     return out
 
 
-class Prepared(NamedTuple):
-    """Parameters of L blocks as `infer` wants them, so that nothing is converted at every call."""
-
-    weights: list[Tensor]
-    """Channels last in memory."""
-    norms: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]
-    """gamma, beta."""
-
-
-def prepare(parameters: Iterable[BlockParameters]) -> Prepared:
-    """Convert parameters once, for many calls of `infer`; what changes in them later may or may not show."""
-    blocks = list(parameters)
-    norms = [(b.gamma.detach().numpy(), b.beta.detach().numpy()) for b in blocks]
-    return Prepared([_channels_last(b.weight.detach()) for b in blocks], norms)
-
-
-def infer(x: Tensor, blocks: Prepared) -> Tensor:
+def infer(x: Tensor, parameters: Iterable[BlockParameters]) -> Tensor:
     """What `conv_blocks` returns without dropout, bit for bit, but nothing is kept for gradients."""
+    blocks = list(parameters)
     h = _channels_last(x)
-    for size, weight, norm in zip(_chunk_sizes(x, len(blocks.weights)), *blocks, strict=True):
+    for size, block in zip(_chunk_sizes(x, len(blocks)), blocks, strict=True):
+        weight = _channels_last(block.weight.detach())
+        norm = block.gamma.detach().numpy(), block.beta.detach().numpy()
         n, _, H, W = h.shape
         out = np.empty((n, H // 2, W // 2, len(weight)), norm[0].dtype)
         place = np.empty(out.shape, np.uint8)
