@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -239,12 +240,9 @@ def clusters_of(moments: Moments) -> list[Groups]:
             of_class = np.flatnonzero(label[b] == c)
             tree = linkage(points[b, of_class], "ward") if len(of_class) > 1 else None
             for r, reach in enumerate(REACH):
-                if tree is None:
-                    found = np.ones(1, np.int64)
-                else:
-                    found = fcluster(tree, reach * np.median(tree[:, 2]), "distance")
-                first, last = count[r, b], count[r, b] + found.max()
-                number[r, b, of_class] = first + found - 1
+                found = [0] if tree is None else _cut(tree, reach * float(np.median(tree[:, 2])))
+                first, last = count[r, b], count[r, b] + max(found) + 1
+                number[r, b, of_class] = first + np.array(found)
                 owner[r, b, first:last] = c
                 count[r, b] = last
     groups = []
@@ -254,6 +252,26 @@ def clusters_of(moments: Moments) -> list[Groups]:
         member = F.one_hot(which, G).to(moments.used.dtype) * moments.used[..., None]
         groups.append(Groups(member, torch.from_numpy(owner[r, :, :G]).to(which.device)))
     return groups
+
+
+def _cut(tree: npt.NDArray[np.float64], height: float) -> list[int]:
+    """Number of the cluster of each point, when mergers of a tree of scipy's `linkage` up to a height hold.
+
+    As its `fcluster` does, which checks its arguments thirty times as long as it works on a few points.
+    """
+    points, clusters = len(tree) + 1, 0
+    label = [-1] * (2 * points - 1)
+    for k, (left, right, distance, _) in reversed(list(enumerate(tree.tolist()))):
+        if distance <= height:
+            if label[points + k] < 0:
+                label[points + k] = clusters
+                clusters += 1
+            label[int(left)] = label[int(right)] = label[points + k]
+    for i in range(points):
+        if label[i] < 0:
+            label[i] = clusters
+            clusters += 1
+    return label[:points]
 
 
 def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> Panel:
