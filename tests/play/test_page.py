@@ -4,6 +4,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from autocl import ContinualClassifier
 
 pytest.importorskip("playwright", reason="driving a browser needs playwright")
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, TimeoutError, expect
 from tools.chromium import CHROMIUM, browser, playground
 
 pytestmark = pytest.mark.skipif(
@@ -289,8 +290,12 @@ def test_a_finger_draws(page):
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     assert page.evaluate("scrollY") == before  # the board is drawn on, not scrolled by
     page.fill("#name", "slope")
-    page.wait_for_timeout(600)  # Chromium gives no click for a tap right behind a stroke
-    page.locator("#name-form button").tap()
+    for _ in range(5):  # Chromium gives no click for a tap that follows a stroke too soon for it
+        page.wait_for_timeout(600)
+        page.locator("#name-form button").tap()
+        with suppress(TimeoutError):
+            page.locator(".card").wait_for(timeout=10_000)
+            break
     expect(page.locator(".card")).to_have_count(1)
     ink = page.evaluate(
         """async () => {
