@@ -128,6 +128,7 @@ def test_both_halves_of_the_pair_are_asked_the_same(monkeypatch):
 
 def test_photographs_are_learned_beside_simple_rivals(capsys):
     if not photographs.available():
+        # `make demo` installs the network; `make test` does without its 25 MB.
         pytest.skip("photographs need autocl[tour]")
     X, y, Q, truth = photographs.cuttings()
     assert len(X) == len(y) == photographs.SHOTS * len(photographs.PARTS)

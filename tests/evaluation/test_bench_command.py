@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from known_methods import Known, OnlyLast, coded_set, known_entry, small_learner
@@ -198,10 +199,10 @@ def test_missing_images_and_missing_cells_are_said() -> None:
     entry = known_entry(Known())
     check = check_of(entry)
 
-    def nowhere(_: object) -> None:
+    def nowhere(_: object) -> NoReturn:
         raise DataError("get it with autocl data get mnist")
 
-    for compared in verify(replace(entry, load=nowhere), check):  # type: ignore[arg-type]
+    for compared in verify(replace(entry, load=nowhere), check):
         assert (compared.now, compared.status) == (None, "not measured")
         assert "autocl data get mnist" in compared.reason
     (gone,) = verify(entry, Check(**{**check, "cells": {"class 9-task": 50.0}}))

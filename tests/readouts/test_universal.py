@@ -18,17 +18,15 @@ from autocl.readouts.experts import (
     LEAST_COSINE,
     NAMES,
     NEVER,
-    REACH,
     SHRINKAGE,
     Panel,
-    _cut,
     all_experts,
-    clusters_of,
     inner_product,
     joined,
     kernels,
     ridge,
 )
+from autocl.readouts.groups import REACH, _cut, clusters_of
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.universal import LARGEST, UniversalReadout, examine, moments_of
 

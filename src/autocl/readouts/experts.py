@@ -10,14 +10,12 @@ G = groups.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
-from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.groups import REACH, Groups, classes_of, clusters_of
+from autocl.readouts.moments import Moments
 
 KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
 """(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
@@ -31,9 +29,6 @@ PENALTY = 0.6
 SHRINKAGE, PROPORTION = 60.0, 1.0
 """Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is
 added in all directions alike. With many demos this is half-way to a round covariance."""
-REACH = (1.5, 3.0)
-"""Two clusters of one class are one as long as their distance is below this many times the median distance at
-which clusters of the class became one. Chosen on validation sets."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
     "whitened",
@@ -61,54 +56,6 @@ class Panel(NamedTuple):
     """Queries [B, Q, D] -> scores [B, E, Q, N]."""
     left_out: Tensor
     """[B, E, M, N], scores of each prototype as if it had not been learned."""
-
-
-class Moments(NamedTuple):
-    """Moments of a memory that several experts need, computed once."""
-
-    memory: Memory
-    target: Tensor
-    """[B, M, N], one-hot labels; zero rows at free places."""
-    mean: Tensor
-    """[B, 1, D], of all demos."""
-    spread: Tensor
-    """[B, 1, 1], half the mean squared distance between two demos."""
-    size: Tensor
-    """[B, N], demos of each class."""
-    centre: Tensor
-    """[B, N, D], class means; zero for classes without demos."""
-
-    @staticmethod
-    def of(memory: Memory, n_classes: int) -> "Moments":
-        """Compute them; demos of one place count as many times as it stands for."""
-        weight = memory.weight[..., None]
-        target = F.one_hot(memory.label.clamp(min=0), n_classes).to(weight.dtype) * (weight > 0)
-        n = memory.demos[:, None, None].clamp(min=1)
-        mean = (weight * memory.prototype).sum(1, keepdim=True) / n
-        power = (weight * memory.prototype.square()).sum((1, 2), keepdim=True)
-        power = power + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
-        variance = (power / n - mean.square().sum(2, keepdim=True)) * n / (n - 1).clamp(min=1)
-        spread = torch.where(variance > 1e-9, variance, torch.ones_like(variance))
-        weighted = target * weight
-        count = weighted.sum(1)
-        centre = weighted.mT @ memory.prototype / count.clamp(min=1)[..., None]
-        return Moments(memory, target, mean, spread, count, centre)
-
-    @property
-    def used(self) -> Tensor:
-        """[B, M], 1 where a place holds a prototype."""
-        return (self.memory.label != FREE).to(self.target.dtype)
-
-    @property
-    def examined(self) -> Tensor:
-        """[B, M], 1 where an expert can be asked about a prototype as if it had not been learned."""
-        return self.memory.sample * (1 - self.alone)
-
-    @property
-    def alone(self) -> Tensor:
-        """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
-        places = self.target.sum(1, keepdim=True)
-        return ((places * self.target).sum(-1) <= 1).to(places.dtype)
 
 
 def all_experts(moments: Moments) -> Panel:
@@ -207,71 +154,6 @@ def ridge(moments: Moments, scatter: Tensor | None) -> Panel:
     leverage = (weight * inner.square(x)[..., None]).clamp(max=0.999)
     left_out = (read(memory.prototype)[:, 0] - leverage * moments.target) / (1 - leverage)
     return Panel(read, left_out[:, None])
-
-
-class Groups(NamedTuple):
-    """Prototypes that belong together; each group is of one class."""
-
-    member: Tensor
-    """[B, M, G], one-hot; zero rows at free places."""
-    owner: Tensor
-    """[B, G], the class of each group; any one for a group without members."""
-
-
-def classes_of(moments: Moments) -> Groups:
-    """Each class as one group."""
-    N = moments.size.shape[1]
-    return Groups(moments.target, torch.arange(N, device=moments.size.device).expand(len(moments.size), N))
-
-
-def clusters_of(moments: Moments) -> list[Groups]:
-    """The prototypes of each class in clusters by Ward's criterion, for every reach of `REACH`.
-
-    A label that names many things, as it does where tasks share labels, has one or more clusters for each.
-    """
-    B, M = moments.used.shape
-    label = moments.memory.label.cpu().numpy()
-    number = np.zeros((len(REACH), B, M), np.int64)
-    count = np.zeros((len(REACH), B), np.int64)
-    owner = np.zeros((len(REACH), B, M), np.int64)
-    points = moments.memory.prototype.detach().cpu().numpy()
-    for b in range(B):
-        for c in np.unique(label[b][label[b] != FREE]):
-            of_class = np.flatnonzero(label[b] == c)
-            tree = linkage(points[b, of_class], "ward") if len(of_class) > 1 else None
-            for r, reach in enumerate(REACH):
-                found = [0] if tree is None else _cut(tree, reach * float(np.median(tree[:, 2])))
-                first, last = count[r, b], count[r, b] + max(found) + 1
-                number[r, b, of_class] = first + np.array(found)
-                owner[r, b, first:last] = c
-                count[r, b] = last
-    groups = []
-    for r in range(len(REACH)):
-        G = max(1, int(count[r].max()))
-        which = torch.from_numpy(number[r]).to(moments.used.device)
-        member = F.one_hot(which, G).to(moments.used.dtype) * moments.used[..., None]
-        groups.append(Groups(member, torch.from_numpy(owner[r, :, :G]).to(which.device)))
-    return groups
-
-
-def _cut(tree: npt.NDArray[np.float64], height: float) -> list[int]:
-    """Number of the cluster of each point, when mergers of a tree of scipy's `linkage` up to a height hold.
-
-    As its `fcluster` does, which checks its arguments thirty times as long as it works on a few points.
-    """
-    points, clusters = len(tree) + 1, 0
-    label = [-1] * (2 * points - 1)
-    for k, (left, right, distance, _) in reversed(list(enumerate(tree.tolist()))):
-        if distance <= height:
-            if label[points + k] < 0:
-                label[points + k] = clusters
-                clusters += 1
-            label[int(left)] = label[int(right)] = label[points + k]
-    for i in range(points):
-        if label[i] < 0:
-            label[i] = clusters
-            clusters += 1
-    return label[:points]
 
 
 def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> Panel:

@@ -23,8 +23,9 @@ from autocl.errors import InputError
 from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
-from autocl.readouts.experts import NAMES, Moments, Panel, all_experts
+from autocl.readouts.experts import NAMES, Panel, all_experts
 from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.moments import Moments
 
 PLACES = 256
 """Prototypes of a memory, unless twice the number of classes is more."""

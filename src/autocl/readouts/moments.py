@@ -1,0 +1,60 @@
+"""Moments of a memory: what several experts need of it, computed once.
+
+Shape legend: B = streams, M = prototypes, D = dimensions, N = classes.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autocl.readouts.memory import FREE, Memory
+
+
+class Moments(NamedTuple):
+    """Moments of a memory that several experts need, computed once."""
+
+    memory: Memory
+    target: Tensor
+    """[B, M, N], one-hot labels; zero rows at free places."""
+    mean: Tensor
+    """[B, 1, D], of all demos."""
+    spread: Tensor
+    """[B, 1, 1], half the mean squared distance between two demos."""
+    size: Tensor
+    """[B, N], demos of each class."""
+    centre: Tensor
+    """[B, N, D], class means; zero for classes without demos."""
+
+    @staticmethod
+    def of(memory: Memory, n_classes: int) -> "Moments":
+        """Compute them; demos of one place count as many times as it stands for."""
+        weight = memory.weight[..., None]
+        target = F.one_hot(memory.label.clamp(min=0), n_classes).to(weight.dtype) * (weight > 0)
+        n = memory.demos[:, None, None].clamp(min=1)
+        mean = (weight * memory.prototype).sum(1, keepdim=True) / n
+        power = (weight * memory.prototype.square()).sum((1, 2), keepdim=True)
+        power = power + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
+        variance = (power / n - mean.square().sum(2, keepdim=True)) * n / (n - 1).clamp(min=1)
+        spread = torch.where(variance > 1e-9, variance, torch.ones_like(variance))
+        weighted = target * weight
+        count = weighted.sum(1)
+        centre = weighted.mT @ memory.prototype / count.clamp(min=1)[..., None]
+        return Moments(memory, target, mean, spread, count, centre)
+
+    @property
+    def used(self) -> Tensor:
+        """[B, M], 1 where a place holds a prototype."""
+        return (self.memory.label != FREE).to(self.target.dtype)
+
+    @property
+    def examined(self) -> Tensor:
+        """[B, M], 1 where an expert can be asked about a prototype as if it had not been learned."""
+        return self.memory.sample * (1 - self.alone)
+
+    @property
+    def alone(self) -> Tensor:
+        """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
+        places = self.target.sum(1, keepdim=True)
+        return ((places * self.target).sum(-1) <= 1).to(places.dtype)
