@@ -26,6 +26,8 @@ class Moments(NamedTuple):
     """[B, N], demos of each class."""
     centre: Tensor
     """[B, N, D], class means; zero for classes without demos."""
+    asked: int
+    """Places up to the last one that is examined in any stream: all before the first merger, then few."""
 
     @staticmethod
     def of(memory: Memory, n_classes: int) -> "Moments":
@@ -41,7 +43,9 @@ class Moments(NamedTuple):
         weighted = target * weight
         count = weighted.sum(1)
         centre = weighted.mT @ memory.prototype / count.clamp(min=1)[..., None]
-        return Moments(memory, target, mean, spread, count, centre)
+        found = Moments(memory, target, mean, spread, count, centre, asked=1)
+        examined = found.examined.any(0).nonzero()
+        return found._replace(asked=1 + int(examined.amax())) if len(examined) else found
 
     @property
     def used(self) -> Tensor:

@@ -23,7 +23,7 @@ from autocl.errors import InputError
 from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
-from autocl.readouts.experts import NAMES, Panel, all_experts
+from autocl.readouts.experts import NAMES, Experts, all_experts
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.moments import Moments
 
@@ -134,7 +134,7 @@ class UniversalReadout(Readout):
     def _prepare(self, state: State) -> "Prepared":
         moments = moments_of(state)
         experts = all_experts(moments)
-        exam = examine(experts, moments)
+        exam = examine(experts.left_out, moments)
         dtype = self.combiner.trust.dtype
         as_weights = {name: t.to(dtype) if t.is_floating_point() else t for name, t in exam._asdict().items()}
         return Prepared(self, moments, experts, self.combiner.judge(Examination(**as_weights)))
@@ -169,7 +169,7 @@ class Prepared:
 
     readout: UniversalReadout
     moments: Moments
-    experts: Panel
+    experts: Experts
     trust: Trust
 
     def __call__(self, f: Tensor) -> Answer:
@@ -190,22 +190,20 @@ class Prepared:
         return 1 - torch.exp(-distance / (2 * self.moments.spread[..., 0]))
 
 
-def examine(experts: Panel, moments: Moments) -> Examination:
+def examine(left_out: Tensor, moments: Moments) -> Examination:
     """Ask the experts about each prototype as if it had not been learned.
 
     Marks are means over single demos whose class has another prototype; where there is none, chance. Places
     behind the last such demo are left away, which saves most of the time once prototypes have been merged.
     """
-    seen = moments.size > 0
-    taking = moments.examined
-    places = 1 + int(taking.any(0).nonzero().amax()) if bool(taking.any()) else 1
-    taking, target = taking[:, :places], moments.target[:, :places]
+    seen, places = moments.size > 0, moments.asked
+    taking, target = moments.examined[:, :places], moments.target[:, :places]
     label = moments.memory.label[:, :places]
     number = taking.sum(1)
     weight = taking / number.clamp(min=1)[:, None]
     classes = seen.sum(1).clamp(min=1).to(target.dtype)
     none = (number == 0)[:, None]
-    scores = experts.left_out[:, :, :places].masked_fill(~seen[:, None, None], UNSEEN)
+    scores = left_out.masked_fill(~seen[:, None, None], UNSEEN)
     losses = []
     for sharpness in SHARPNESS:
         said = (sharpness * scores).log_softmax(-1)
