@@ -2,10 +2,8 @@
 
 import pickle
 
-import numpy as np
 import pytest
 import torch
-from scipy.cluster.hierarchy import fcluster, linkage
 from torch import Tensor, nn
 
 from autocl.errors import InputError
@@ -24,7 +22,7 @@ from autocl.readouts.experts import (
     kernels,
     ridge,
 )
-from autocl.readouts.groups import REACH, _cut, clusters_of
+from autocl.readouts.groups import REACH, clusters_of
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.universal import LARGEST, UniversalReadout, examine, moments_of
 
@@ -123,16 +121,6 @@ def test_a_label_that_names_two_things_has_two_clusters(readout: UniversalReadou
         # Demos of one cluster show one thing.
         assert all(len(thing[number == g].unique()) == 1 for g in number.unique())
     assert int(number.max()) + 1 == 4  # the wider reach finds the four things
-
-
-def test_a_tree_is_cut_as_scipy_cuts_it() -> None:
-    rng = np.random.default_rng(0)
-    for points in (2, 3, 20, 60):
-        tree = linkage(rng.standard_normal((points, 5)), "ward")
-        for height in (0.0, 1.0, 2.0, 3.0, 100.0):
-            ours, theirs = _cut(tree, height), fcluster(tree, height, "distance")
-            assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
-            assert set(ours) == set(range(max(ours) + 1))
 
 
 def test_clusters_score_a_demo_without_it_by_the_best_of_a_class(readout: UniversalReadout) -> None:

@@ -12,7 +12,7 @@ E = experts, S = sharpnesses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,11 +21,15 @@ from torch.nn import functional as F
 
 from autocl.errors import InputError
 from autocl.layers.base import version_of
+from autocl.ops.backends import available
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
 from autocl.readouts.experts import NAMES, Experts, all_experts
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.moments import Moments
+
+if TYPE_CHECKING:
+    from autocl.readouts.compiled import Answers
 
 PLACES = 256
 """Prototypes of a memory, unless twice the number of classes is more."""
@@ -60,7 +64,7 @@ class UniversalReadout(Readout):
         super().__init__()
         self.n_features = n_features
         self.combiner = Combiner(len(NAMES))
-        self._latest: tuple[State, object, Prepared] | None = None
+        self._latest: tuple[State, object, Prepared | Compiled] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is kept for speed, which cannot be pickled."""
@@ -114,7 +118,7 @@ class UniversalReadout(Readout):
         count = torch.cat([state["count"][:, :label], state["count"][:, label + 1 :]], 1)
         return {**state, **memory._replace(label=moved)._asdict(), "count": count}
 
-    def prepare(self, state: State) -> "Prepared":
+    def prepare(self, state: State) -> "Prepared | Compiled":
         """Examine the experts once, for many queries.
 
         A state that is asked about again and again, as a classifier's is, is examined once: the latest result
@@ -131,13 +135,17 @@ class UniversalReadout(Readout):
         self._latest = (dict(state), weights, prepared)
         return prepared
 
-    def _prepare(self, state: State) -> "Prepared":
+    def _prepare(self, state: State) -> "Prepared | Compiled":
         moments = moments_of(state)
         experts = all_experts(moments)
         exam = examine(experts.left_out, moments)
         dtype = self.combiner.trust.dtype
-        as_weights = {name: t.to(dtype) if t.is_floating_point() else t for name, t in exam._asdict().items()}
-        return Prepared(self, moments, experts, self.combiner.judge(Examination(**as_weights)))
+        exam = Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
+        if not compiles(moments.mean):
+            return Prepared(self, moments, experts, self.combiner.judge(exam))
+        from autocl.readouts.compiled import Answers
+
+        return Compiled(self, exam.demos > 0, Answers.of(experts, moments, exam, self.combiner))
 
     def key(self, f: Tensor) -> Tensor:
         """Map of features to what is remembered, [..., F] -> [..., D]."""
@@ -190,6 +198,28 @@ class Prepared:
         return 1 - torch.exp(-distance / (2 * self.moments.spread[..., 0]))
 
 
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The same as `Prepared`, of one stream on the CPU, by kernels."""
+
+    readout: UniversalReadout
+    seen: Tensor
+    """[1, N]."""
+    answers: "Answers"
+
+    def __call__(self, f: Tensor) -> Answer:
+        """Answer queries f [1, Q, F]."""
+        if not bool(self.seen.any()):
+            return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
+        logits, novelty = self.answers(self.readout.key(f)[0].double().contiguous())
+        return Answer(logits[None].to(f.dtype), novelty[None].to(f.dtype))
+
+
+def compiles(x: Tensor) -> bool:
+    """Whether kernels can answer for streams x [B, …]: one stream, on the CPU, nothing to differentiate."""
+    return len(x) == 1 and x.device.type == "cpu" and not torch.is_grad_enabled() and available("numba")
+
+
 def examine(left_out: Tensor, moments: Moments) -> Examination:
     """Ask the experts about each prototype as if it had not been learned.
 
@@ -204,22 +234,39 @@ def examine(left_out: Tensor, moments: Moments) -> Examination:
     classes = seen.sum(1).clamp(min=1).to(target.dtype)
     none = (number == 0)[:, None]
     scores = left_out.masked_fill(~seen[:, None, None], UNSEEN)
-    losses = []
-    for sharpness in SHARPNESS:
-        said = (sharpness * scores).log_softmax(-1)
-        loss = -((said * target[:, None]).sum(-1) * weight[:, None]).sum(-1)  # [B, E]
-        losses.append(torch.where(none, classes.log()[:, None], loss))
-    right = (scores.argmax(-1) == label[:, None]).to(target.dtype)
-    accuracy = torch.where(none, 1 / classes[:, None], (right * weight[:, None]).sum(-1))
+    label = label.clamp(min=0)
+    if compiles(scores):
+        from autocl.readouts import compiled
+
+        one = compiled.marks(scores[0], label[0], weight[0], seen[0])
+        loss, accuracy = (t[None].to(scores.dtype) for t in one)
+    else:
+        loss, accuracy = marks(scores, target, weight)
     return Examination(
         left_out=scores,
-        label=label.clamp(min=0),
+        label=label,
         weight=weight,
-        loss=torch.stack(losses, -1),
-        accuracy=accuracy,
+        loss=torch.where(none[..., None], classes.log()[:, None, None], loss),
+        accuracy=torch.where(none, 1 / classes[:, None], accuracy),
         facts=facts_of(moments),
         demos=moments.size,
     )
+
+
+def marks(scores: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy [B, E, S] under each sharpness, and accuracy [B, E].
+
+    Args:
+        scores: [B, E, M, N].
+        target: [B, M, N], one-hot.
+        weight: [B, M], of each prototype in the mean.
+    """
+    losses = []
+    for sharpness in SHARPNESS:
+        said = (sharpness * scores).log_softmax(-1)
+        losses.append(-((said * target[:, None]).sum(-1) * weight[:, None]).sum(-1))
+    right = (scores.argmax(-1) == target.argmax(-1)[:, None]).to(target.dtype)
+    return torch.stack(losses, -1), (right * weight[:, None]).sum(-1)
 
 
 def moments_of(state: State) -> Moments:
