@@ -2,9 +2,9 @@
 
 Matrix products round differently for different numbers of rows. So demos are always learned one at a time,
 queries are always answered in blocks of one size (filled up with copies), and no image is encoded all alone,
-unless the encoder is known not to mind: a convolution's result for an image is the same beside one neighbour
-or beside thirty, but by `torch.conv2d` not without any. These are observations (oneDNN,
-tests/test_estimator_exact.py), not promises of the library.
+unless the learner or the encoder is known not to mind, as kernels are that take one after the other. A
+convolution's result for an image is the same beside one neighbour or beside thirty, but by `torch.conv2d` not
+without any. These are observations (oneDNN, tests/test_estimator_exact.py), not promises of the library.
 
 Where there are more classes than a learner has outputs, several states of it share them: class i belongs to
 state i // N, and only that state learns its demos. `Learner.predict_together` says how states answer
@@ -47,6 +47,9 @@ class NoticingNovelty(Protocol):
 
     def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """[B, Q] in 0 (like the demos) … 1 (like none of them), of features f [B, Q, F]."""
+
+    def independent(self, f: Tensor) -> bool:
+        """Whether each query of f [B, Q, F] gets the same answer, bit for bit, beside any others."""
 
 
 Overflow = Literal["error", "ensemble"]
@@ -176,7 +179,7 @@ def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     with torch.inference_mode(), _solvable():
-        for rows in _blocks(f):
+        for rows in _blocks(learner, f):
             parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
     answers = torch.cat(parts)[: len(f)]
     known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
@@ -192,13 +195,19 @@ def novelty_exact(learner: NoticingNovelty, memory: ClassifierState, f: Tensor) 
     with torch.inference_mode(), _solvable():
         parts = [
             torch.stack([learner.novelty_features(rows, state)[0] for state in memory.members]).amin(0)
-            for rows in _blocks(f)
+            for rows in _blocks(learner, f)
         ]
     return torch.cat(parts)[: len(f)]
 
 
-def _blocks(f: Tensor) -> Iterator[Tensor]:
-    """Features [n, F] in blocks [1, ASK_BLOCK, F]; copies of the last row fill the last one up."""
+def _blocks(learner: Learner | NoticingNovelty, f: Tensor) -> Iterator[Tensor]:
+    """Features [n, F] in blocks [1, ASK_BLOCK, F]; copies of the last row fill the last one up.
+
+    In one block, if the learner is known not to mind.
+    """
+    if learner.independent(f[None]):
+        yield f[None]
+        return
     for block in torch.split(f, ASK_BLOCK):
         yield torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])[None]
 

@@ -56,6 +56,10 @@ class Learner(nn.Module):
     """One demo in so many is predicted before it is learned (`prequential`): more where a state that has
     changed must be prepared for answering, which costs far more than learning."""
 
+    def independent(self, f: Tensor) -> bool:
+        """Whether each query of f [B, Q, F] gets the same answer, bit for bit, beside any others."""
+        return False
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         Learner.kinds[cls.config_type] = cls

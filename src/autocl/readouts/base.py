@@ -48,6 +48,10 @@ class Readout(nn.Module):
         # Knows where the module is, and its precision, also when there are no parameters.
         self.register_buffer("_like", torch.zeros(()), persistent=False)
 
+    def independent(self, f: Tensor) -> bool:
+        """Whether each query of f [B, Q, F] gets the same answer, bit for bit, beside any others."""
+        return False
+
     @abstractmethod
     def initial_state(self, batch: int, n_classes: int) -> State:
         """State before the first demo, for a batch of streams."""

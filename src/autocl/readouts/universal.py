@@ -70,6 +70,10 @@ class UniversalReadout(Readout):
         """All but what is kept for speed, which cannot be pickled."""
         return {**self.__dict__, "_latest": None}
 
+    def independent(self, f: Tensor) -> bool:
+        """When kernels answer, and features need no projection."""
+        return compiles(f) and f.shape[-1] <= LARGEST
+
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
         like = self.zeros(min(self.n_features, LARGEST))
