@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from autocl.ops.threads import in_threads
 from autocl.readouts import kernel
@@ -88,14 +89,17 @@ def _plan(experts: Experts, moments: Moments) -> tuple[Arrays, Arrays]:
     """Everything that queries are compared with; all columns beside each other in one matrix."""
     near, white, linear = experts.kernels, experts.whitened, experts.linear
     level = None if white.inner.level is None else 1 / float(white.inner.level)
-    wide = torch.cat(
-        [near.columns[0], white.columns[0], white.inner.factor[0], *(one.columns[0] for one in linear)], 1
-    )
+    # Places for whole registers: those that are added are infinitely far from everything.
+    more = -near.square.shape[1] % kernel.LANES
+    columns = (*(F.pad(of.columns[0], (0, more)) for of in (near, white)), white.inner.factor[0])
+    wide = torch.cat([*columns, *(one.columns[0] for one in linear)], 1)
+    square, white_square = (F.pad(of.square[0], (0, more), value=torch.inf) for of in (near, white))
+    dual, white_dual = (F.pad(of.dual[0].mT, (0, more)) for of in (near, white))
     kernels = (
-        *(_numbers(t[0]) for t in (near.square, near.rate, near.dual, white.square)),
+        *(_numbers(t) for t in (square, near.rate[0], dual, white_square)),
         (0.0, 1.0) if level is None else (level, -level),
         float(white.rate[0, 0]),
-        _numbers(white.dual[0, 0]),
+        _numbers(white_dual[0]),
     )
     origin = torch.stack(
         [moments.mean[0, 0] * 0 if one.origin is None else one.origin[0, 0] for one in linear]

@@ -15,8 +15,13 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
 from autocl.ops.jit import njit
+from autocl.ops.srwm.simd import exp, load, splat, store
 from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, UNSEEN
 
+LANES = 4
+"""Doubles in a vector register."""
+BLOCK = 8
+"""Queries that are multiplied together with what they are compared with."""
 _REACH = 6.0
 
 
@@ -237,69 +242,92 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
     (offset, owner, expert, origin, by_direction, scale, spread) = plan[1]
     seen, share, sharpness, reader, size, bias = trust
     D, J = wide.shape
-    kernels, M, N = dual.shape
+    kernels, N, M = dual.shape
     K = J - 2 * M - len(offset)
     E = kernels + 1 + len(scale)
-    z = np.empty(J)
-    length = np.empty(len(scale))
+    z, power = np.empty((BLOCK, J)), np.empty(BLOCK)
+    near, length = np.empty(M), np.empty(len(scale))
     scores, said, base = np.empty((E, N)), np.empty((E, N)), np.empty(N)
     chosen, work = rooms(E, N, len(bias), bias.dtype)
-    for q in range(lo, hi):
-        power = 0.0
-        z[:] = 0.0
-        for d in range(0, D - 3, 4):
-            x0, x1, x2, x3 = x[q, d], x[q, d + 1], x[q, d + 2], x[q, d + 3]
-            power += x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3
-            for j in range(J):
-                z[j] += x0 * wide[d, j] + x1 * wide[d + 1, j] + x2 * wide[d + 2, j] + x3 * wide[d + 3, j]
-        for d in range(D - D % 4, D):
-            power += x[q, d] ** 2
-            for j in range(J):
-                z[j] += x[q, d] * wide[d, j]
-
-        scores[:] = 0.0
-        nearest = np.inf
-        for m in range(M):
-            if square[m] == np.inf:
-                continue
-            distance = max(power + square[m] - z[m], 0.0)
-            nearest = min(nearest, distance)
+    for start in range(lo, hi, BLOCK):
+        _products(x[start : min(start + BLOCK, hi)], wide, z, power)
+        for q in range(start, min(start + BLOCK, hi)):
+            y, own = z[q - start], power[q - start]
+            nearest = np.inf
+            for m in range(M):
+                near[m] = max(own + square[m] - y[m], 0.0)
+                nearest = min(nearest, near[m])
             for e in range(kernels):
-                near = math.exp(-rate[e] * distance)
+                _kernel(near, rate[e], dual[e], scores[e])
+            inside = 0.0
+            for k in range(2 * M, 2 * M + K):
+                inside += y[k] * y[k]
+            whitened = metric[0] * own + metric[1] * inside
+            for m in range(M):
+                near[m] = max(whitened + whitened_square[m] - y[M + m], 0.0)
+            _kernel(near, whitened_rate, whitened_dual, scores[kernels])
+
+            for i in range(len(scale)):
+                length[i] = 1.0
+                if by_direction[i]:
+                    total = 0.0
+                    for d in range(D):
+                        total += (x[q, d] - origin[i, d]) ** 2
+                    length[i] = max(math.sqrt(total), 1e-12)
+                scores[kernels + 1 + i] = -np.inf
+            for g in range(len(offset)):
+                e, n = kernels + 1 + expert[g], owner[g]
+                scores[e, n] = max(scores[e, n], (y[2 * M + K + g] + offset[g]) / length[expert[g]])
+            for i in range(len(scale)):
                 for n in range(N):
-                    scores[e, n] += near * dual[e, m, n]
-        inside = 0.0
-        for k in range(2 * M, 2 * M + K):
-            inside += z[k] * z[k]
-        whitened = metric[0] * power + metric[1] * inside
-        for m in range(M):
-            if square[m] == np.inf:
-                continue
-            near = math.exp(-whitened_rate * max(whitened + whitened_square[m] - z[M + m], 0.0))
-            for n in range(N):
-                scores[kernels, n] += near * whitened_dual[m, n]
+                    found = scores[kernels + 1 + i, n]
+                    scores[kernels + 1 + i, n] = found * scale[i] if found > -np.inf else 0.0
 
-        for i in range(len(scale)):
-            length[i] = 1.0
-            if by_direction[i]:
-                total = 0.0
-                for d in range(D):
-                    total += (x[q, d] - origin[i, d]) ** 2
-                length[i] = max(math.sqrt(total), 1e-12)
-            scores[kernels + 1 + i] = -np.inf
-        for g in range(len(offset)):
-            e, n = kernels + 1 + expert[g], owner[g]
-            scores[e, n] = max(scores[e, n], (z[2 * M + K + g] + offset[g]) / length[expert[g]])
-        for i in range(len(scale)):
+            combine(scores, seen, share, sharpness, base, said)
+            corrected(base, said, size, reader, bias, weights, chosen, work)
             for n in range(N):
-                found = scores[kernels + 1 + i, n]
-                scores[kernels + 1 + i, n] = found * scale[i] if found > -np.inf else 0.0
+                logits[q, n] = base[n] if seen[n] else UNSEEN
+            novelty[q] = 1 - math.exp(-nearest / (2 * spread))
 
-        combine(scores, seen, share, sharpness, base, said)
-        corrected(base, said, size, reader, bias, weights, chosen, work)
-        for n in range(N):
-            logits[q, n] = base[n] if seen[n] else UNSEEN
-        novelty[q] = 1 - math.exp(-nearest / (2 * spread))
+
+@njit(nogil=True, error_model="numpy")
+def _products(x, wide, z, power):
+    """Fill z [Q, J] with x [Q, D] @ wide [D, J], and power [Q] with squared lengths.
+
+    Four rows of `wide` at a time, for all queries while they are in cache.
+    """
+    D, J = wide.shape
+    z[:] = 0.0
+    power[:] = 0.0
+    for d in range(0, D - 3, 4):
+        for q in range(len(x)):
+            x0, x1, x2, x3 = x[q, d], x[q, d + 1], x[q, d + 2], x[q, d + 3]
+            power[q] += x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3
+            for j in range(J):
+                z[q, j] += x0 * wide[d, j] + x1 * wide[d + 1, j] + x2 * wide[d + 2, j] + x3 * wide[d + 3, j]
+    for d in range(D - D % 4, D):
+        for q in range(len(x)):
+            power[q] += x[q, d] ** 2
+            for j in range(J):
+                z[q, j] += x[q, d] * wide[d, j]
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def _kernel(distance, rate, dual, scores):
+    """Fill scores [N] with Σ exp(-rate · distance [M]) dual [N, M]; M is a multiple of LANES."""
+    N, M = dual.shape
+    factor = splat(-rate)
+    near = np.empty(M)
+    for m in range(0, M, LANES):
+        store(near, m, exp(factor * load(distance, m)))
+    sums = np.empty(LANES)
+    for n in range(N):
+        row = dual[n]
+        total = splat(0.0)
+        for m in range(0, M, LANES):
+            total = total + load(near, m) * load(row, m)
+        store(sums, 0, total)
+        scores[n] = (sums[0] + sums[1]) + (sums[2] + sums[3])
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
