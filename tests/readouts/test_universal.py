@@ -58,14 +58,14 @@ def test_left_out_is_what_leaving_out_gives(readout: UniversalReadout, length: i
     f, y = stream(14, length, 3)
     f = f.double()
     whole = moments_of(learned(readout, f, y, 3))
-    experts = torch.cat([kernels(whole).left_out, ridge(whole, None).left_out], 1)
+    experts = torch.cat([kernels(whole).left_out, ridge(whole).left_out], 1)
     for i in range(14):
         rest = [j for j in range(14) if j != i]
         # Centre and unit of length are those of the whole stream, as the experts' keys are.
         without = moments_of(learned(readout, f[:, rest], y[:, rest], 3))
         without = without._replace(mean=whole.mean, spread=whole.spread, size=whole.size)
         query = readout.key(f[:, i : i + 1])
-        said = torch.cat([kernels(without).read(query), ridge(without, None).read(query)], 1)[:, :, 0]
+        said = torch.cat([kernels(without).read(query), ridge(without).read(query)], 1)[:, :, 0]
         torch.testing.assert_close(experts[:, :, i], said, rtol=1e-9, atol=1e-9)
 
 
@@ -78,8 +78,9 @@ def test_inner_products_of_few_rows_are_those_of_the_whole_matrix(rows: int) -> 
     A = torch.linalg.inv(level * torch.eye(9) + B.mT @ B)
     torch.testing.assert_close(inner.times(v), v @ A)
     torch.testing.assert_close(inner.square(u), (u @ A @ u.mT).diagonal(dim1=1, dim2=2))
-    zero = inner_product(B, level, torch.zeros(2, 9, 9).double())
-    torch.testing.assert_close(inner.times(v), zero.times(v))
+    whole = inner_product(B, level, B.mT @ B)
+    torch.testing.assert_close(inner.times(v), whole.times(v))
+    torch.testing.assert_close(inner.square(u), whole.square(u))
 
 
 def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
@@ -290,7 +291,7 @@ def test_the_examination_gives_chance_to_an_expert_that_guesses(readout: Univers
     f, y = stream(200, 40, 4)
     moments = moments_of(learned(readout, f, y, 4))
     said = torch.randn(moments.target[:, None].shape, generator=torch.Generator().manual_seed(1))
-    exam = examine(torch.cat([ridge(moments, None).left_out, said.double()], 1), moments)
+    exam = examine(torch.cat([ridge(moments).left_out, said.double()], 1), moments)
     assert exam.accuracy[0, 0] > 0.95
     assert 0.15 < exam.accuracy[0, 1] < 0.35
     assert exam.loss[0, 1].min() > exam.loss[0, 0].min() + 0.5

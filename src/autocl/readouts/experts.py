@@ -83,17 +83,14 @@ class Experts(NamedTuple):
 
 def all_experts(moments: Moments) -> Experts:
     """Every expert of `NAMES` on one memory."""
-    scatter = moments.memory.scatter if bool((moments.memory.weight > 1).any()) else None
-    apart = (moments.memory.prototype - moments.target @ moments.centre) * moments.used[..., None]
-    apart = apart * moments.memory.weight.sqrt()[..., None]
     linear = (
-        ridge(moments, scatter),
-        discriminants(moments, classes_of(moments), scatter),
-        *(discriminants(moments, groups, scatter) for groups in clusters_of(moments)),
+        ridge(moments),
+        discriminants(moments, classes_of(moments)),
+        *(discriminants(moments, groups) for groups in clusters_of(moments)),
         cosines(moments, moments.mean),
         cosines(moments, torch.zeros_like(moments.mean)),
     )
-    return Experts(kernels(moments), whitened_kernel(moments, apart, scatter), linear)
+    return Experts(kernels(moments), whitened_kernel(moments), linear)
 
 
 class Kernels(NamedTuple):
@@ -155,17 +152,13 @@ def kernels(moments: Moments) -> Kernels:
     return _kernels(moments, KERNELS, plain, moments.spread)
 
 
-def whitened_kernel(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Kernels:
-    """Kernel ridge regression on distances in the metric of the within-class scatter.
-
-    Args:
-        moments: of the memory.
-        apart: [B, M, D], prototypes minus their class means, times the roots of their weights.
-        scatter: [B, D, D], of demos around prototypes, or None if there is none.
-    """
+def whitened_kernel(moments: Moments) -> Kernels:
+    """Kernel ridge regression on distances in the metric of the within-class scatter."""
     memory = moments.memory
     demos = memory.demos[:, None, None]
-    inner = inner_product(apart, WHITENING * moments.spread * demos / apart.shape[-1], scatter)
+    apart = (memory.prototype - moments.target @ moments.centre) * memory.weight.sqrt()[..., None]
+    level = WHITENING * moments.spread * demos / apart.shape[-1]
+    inner = inner_product(apart, level, moments.around(moments.centre, moments.size))
     # Half the mean squared distance between two demos, from prototypes and their weights.
     square = (memory.weight * inner.square(memory.prototype)).sum(1)[:, None, None]
     pairs = demos * square - demos.square() * inner.square(moments.mean)[..., None]
@@ -177,30 +170,33 @@ def whitened_kernel(moments: Moments, apart: Tensor, scatter: Tensor | None) -> 
 def _kernels(
     moments: Moments, settings: Sequence[tuple[float, float]], inner: "InnerProduct", spread: Tensor
 ) -> Kernels:
-    memory, used = moments.memory, moments.used
+    used = moments.used
     rate = used.new_tensor([rate for rate, _ in settings]) / (4 * spread[:, 0])
     noise = used.new_tensor([noise for _, noise in settings])[:, None]
-    columns = 2 * inner.times(memory.prototype).mT
-    square = inner.square(memory.prototype)
-    distance = (square[..., None] + square[:, None] - memory.prototype @ columns).clamp(min=0)
-    near = torch.exp(-rate[..., None, None] * distance[:, None]) * (used[:, None] * used[..., None])[:, None]
-    doubt = noise * (1 / memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
-    diagonal = torch.where(used[:, None] > 0, doubt, 1.0)
+    prototype = moments.memory.prototype
+    columns = 2 * inner.times(prototype).mT
+    square = inner.square(prototype).masked_fill(used == 0, torch.inf)
     # In reverse order, since the examined prototypes come first and the last block of an inverse is cheap:
     # it is the inverse of what the last block of the Cholesky factor makes alone.
-    factor = torch.linalg.cholesky((near + torch.diag_embed(diagonal)).flip(2, 3))
+    last_first = square.flip(1)
+    distance = last_first[..., None] + last_first[:, None] - prototype.flip(1) @ columns.flip(2)
+    near = torch.exp(-rate[..., None, None] * distance.clamp(min=0)[:, None])
+    doubt = noise * (1 / moments.memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
+    diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0).flip(2)
+    factor = torch.linalg.cholesky(near.diagonal_scatter(diagonal, dim1=2, dim2=3))
     dual = torch.cholesky_solve(moments.target.flip(1)[:, None], factor).flip(2)
     M, asked = used.shape[1], moments.asked
     last = torch.cholesky_inverse(factor[..., M - asked :, M - asked :]).diagonal(dim1=2, dim2=3).flip(2)
     left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
-    return Kernels(inner, columns, square.masked_fill(used == 0, torch.inf), rate, dual, left_out)
+    return Kernels(inner, columns, square, rate, dual, left_out)
 
 
-def ridge(moments: Moments, scatter: Tensor | None) -> Linear:
+def ridge(moments: Moments) -> Linear:
     """Ridge regression on all demos, exactly; features and targets centred."""
     memory, weight = moments.memory, moments.memory.weight[..., None]
     x = (memory.prototype - moments.mean) * moments.used[..., None]
-    inner = inner_product(x * weight.sqrt(), PENALTY * moments.spread, scatter)
+    around = moments.around(moments.mean, memory.demos[:, None])
+    inner = inner_product(x * weight.sqrt(), PENALTY * moments.spread, around)
     usual = (moments.size / moments.size.sum(1, keepdim=True).clamp(min=1))[:, None]
     columns = inner.times((weight * (moments.target - usual)).mT @ x).mT
     offset = usual - moments.mean @ columns
@@ -212,7 +208,7 @@ def ridge(moments: Moments, scatter: Tensor | None) -> Linear:
     return _linear(moments, columns, offset, None, left_out)
 
 
-def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> Linear:
+def discriminants(moments: Moments, groups: Groups) -> Linear:
     """Linear discriminants: the exact scatter of all demos within groups, plus a multiple of identity.
 
     The score of a class is that of its best group.
@@ -220,18 +216,15 @@ def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> L
     Args:
         moments: of the memory.
         groups: what has a mean of its own.
-        scatter: [B, D, D], of demos around prototypes, or None if there is none.
     """
     memory, member = moments.memory, groups.member
     prototype, weight = memory.prototype, memory.weight
     size = (member * weight[..., None]).sum(1)
     centre = (member * weight[..., None]).mT @ prototype / size.clamp(min=1)[..., None]
     apart = (prototype - member @ centre) * (moments.used * weight.sqrt())[..., None]
-    within = apart.square().sum((1, 2), keepdim=True)
-    if scatter is not None:
-        within = within + scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
-    level = SHRINKAGE * moments.spread + PROPORTION * within
-    inner = inner_product(apart, level / prototype.shape[-1], scatter)
+    within = apart.square().sum((1, 2)) + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)
+    level = (SHRINKAGE * moments.spread + PROPORTION * within[:, None, None]) / prototype.shape[-1]
+    inner = inner_product(apart, level, moments.around(centre, size))
     columns = inner.times(centre).mT
     norm = (centre.mT * columns).sum(1, keepdim=True)
     cross, square = prototype @ columns, inner.square(prototype)
@@ -332,20 +325,19 @@ class InnerProduct(NamedTuple):
 
 
 def inner_product(rows: Tensor, level: Tensor, scatter: Tensor | None) -> InnerProduct:
-    """The inner product of A = level · I + rowsᵀ rows + scatter.
+    """The inner product of A = level · I + scatter.
 
-    Without a scatter A differs from a multiple of identity in the span of the rows only, and a matrix of
-    their number is inverted instead of one of D (Woodbury): cheap while a stream is short.
+    A scatter that a few rows make differs from zero in their span only, and a matrix of their number is
+    inverted instead of one of D (Woodbury): cheap while a stream is short.
 
     Args:
         rows: [B, M, D].
         level: [B, 1, 1], positive.
-        scatter: [B, D, D], or None for zero.
+        scatter: [B, D, D]; None: rowsᵀ rows.
     """
-    M, D = rows.shape[1:]
-    few = scatter is None and M < D
-    small = rows @ rows.mT if few else rows.mT @ rows
-    eye = torch.eye(len(small[0]), dtype=rows.dtype, device=rows.device)
-    whole = level * eye + (small if scatter is None else small + scatter)
-    inverse_root = torch.linalg.solve_triangular(torch.linalg.cholesky(whole), eye, upper=False).mT
+    whole = rows @ rows.mT if scatter is None else scatter
+    eye = torch.eye(len(whole[0]), dtype=rows.dtype, device=rows.device)
+    root = torch.linalg.cholesky(whole + level * eye)
+    inverse_root = torch.linalg.solve_triangular(root, eye, upper=False).mT
+    few = scatter is None
     return InnerProduct(rows.mT @ inverse_root, level) if few else InnerProduct(inverse_root, None)
