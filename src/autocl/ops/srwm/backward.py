@@ -13,7 +13,7 @@ from autocl.ops.srwm.simd import broadcast, gather, hsum, hsum4, load, scatter, 
 
 
 @cache
-def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
+def backward_kernel(D: int, precision: str) -> Kernel:
     """Backward pass over groups lo..hi, walking t downwards and rebuilding W_{t-1} from W_t.
 
     The returned function takes (lo, hi, act, delta, u, W_final, dy [N, T, P], dW_final [N, R, P],
@@ -55,11 +55,8 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     prefetch_range(u, at - AHEAD * P + i * T * P, P, line)
                     prefetch_range(dy, at - AHEAD * P + i * T * P, P, line)
                     prefetch_range(du, at - AHEAD * P + i * T * P, P, line)
-                b0, b3 = broadcast(act, rate), broadcast(act, rate + (rates - 1) * L)
-                b1, b2 = (
-                    broadcast(act, rate + min(1, rates - 1) * L),
-                    broadcast(act, rate + min(2, rates - 1) * L),
-                )
+                b0, b1 = broadcast(act, rate), broadcast(act, rate + L)
+                b2, b3 = broadcast(act, rate + 2 * L), broadcast(act, rate + 3 * L)
                 d3, ds3 = load(delta, to + 3 * C * V), load(ds, 3 * C * V)
                 store(s, 3 * C * V, d3 * b3)
                 store(ddelta, 3 * C * V, ds3 * b3)
@@ -78,9 +75,6 @@ def backward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     db0 = db0 + ds0 * d0
                     db1 = db1 + ds1 * d1
                     db2 = db2 + ds2 * d2
-                if rates == 1:
-                    db0 = db0 + db1 + db2 + db3
-                    db1 = db2 = db3 = splat(zero)
                 b0 = load(act, rate)
                 store(dz, 3 * C * V, hsum4(db0, db1, db2, db3) * b0 * (splat(one) - b0))
 

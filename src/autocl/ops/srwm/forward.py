@@ -13,8 +13,8 @@ from autocl.ops.srwm.simd import broadcast, exp, gather, hmax, hsum, load, maxim
 
 
 @cache
-def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
-    """Forward pass over groups lo..hi, specialised to (D, rates, precision).
+def forward_kernel(D: int, precision: str) -> Kernel:
+    """Forward pass over groups lo..hi, specialised to (D, precision).
 
     The returned function takes (lo, hi, act [N/L, K, 2P+4, L], delta [N/L, K, R, L], u [N, T, P],
     W [N, R, P], y [N, T, P], W_final [N, R, P]) and fills all but u and W. act holds φ(q), φ(k) and the
@@ -141,11 +141,8 @@ def forward_kernel(D: int, rates: int, precision: str) -> Kernel:
                     store(delta, to + (r + 5) * V, d5)
                 for r in range(R // 24 * 6, R // 4):
                     store(delta, to + r * V, dot(M, r * P * V, x, 0, P, V, L))
-                b0, b3 = broadcast(act, at), broadcast(act, at + (rates - 1) * L)
-                b1, b2 = (
-                    broadcast(act, at + min(1, rates - 1) * L),
-                    broadcast(act, at + min(2, rates - 1) * L),
-                )
+                b0, b1 = broadcast(act, at), broadcast(act, at + L)
+                b2, b3 = broadcast(act, at + 2 * L), broadcast(act, at + 3 * L)
                 for i in range(C):
                     store(s, i * V, load(delta, to + i * V) * b0)
                     store(s, (C + i) * V, load(delta, to + (C + i) * V) * b1)
