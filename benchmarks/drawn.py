@@ -18,8 +18,8 @@ from PIL import Image, ImageDraw
 from autocl.data import load
 from autocl.estimator.classifier import ContinualClassifier
 from autocl.pictures import Pixels
-from autocl.play import tour
-from autocl.play.tour import EDGE, MARGIN, as_drawn
+from autocl.play import pictures
+from autocl.play.pictures import EDGE, MARGIN, as_drawn
 
 PEN = 20
 """Of page/index.html: width of the pen on a board of 336 pixels."""
@@ -96,7 +96,7 @@ def picture(curves: list[np.ndarray], pen: float) -> Pixels:
 def taught(learner: str) -> ContinualClassifier:
     """A classifier after the tour."""
     clf = ContinualClassifier(learner, prequential=False, overflow="ensemble")
-    for task in tour.tour_stream()["tasks"]:
+    for task in pictures.tour_stream()["tasks"]:
         files = [io.BytesIO(base64.b64decode(e["image"].partition(",")[2])) for e in task["teach"]]
         clf.partial_fit([Image.open(file) for file in files], [e["label"] for e in task["teach"]])
     return clf
@@ -119,7 +119,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.plain:
-        tour.as_drawn = lambda digit: digit
+        pictures.as_drawn = lambda digit: digit
     clf = taught(arguments.learner)
     rng = np.random.default_rng(0)
     drawn = {name: drawings(name, rng) for name in OUTLINES}
@@ -127,8 +127,8 @@ def main() -> None:
     letters = {name: drawn[name] for name in drawn if not name.isdigit()}
     for title, asked in (("drawn digits", digits), ("MNIST", mnist()), ("drawn letters", letters)):
         right, none = [], []
-        for name, pictures in asked.items():
-            x = clf.encode(pictures)
+        for name, images in asked.items():
+            x = clf.encode(images)
             right += (clf.predict(x) == name).tolist()
             none += ((clf.novelty(x) > NOVEL) & (clf.predict_proba(x).max(1) < SURE)).tolist()
         said = "" if title == "drawn letters" else f"{100 * np.mean(right):.1f} % right, "

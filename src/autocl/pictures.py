@@ -27,6 +27,8 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }  # fmt: skip
 """Transposition that undoes each EXIF orientation."""
+_NOTES = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
+"""Where Pillow keeps what a file says of its orientation."""
 
 
 def decode(
@@ -36,7 +38,23 @@ def decode(
     at_least: int = 0,
     max_pixels: int = MAX_PIXELS,
 ) -> Pixels:
-    """Pixels of one picture, upright, with 8 bits a channel; what is transparent shows white.
+    """Pixels of one picture, uint8 [H, W] or [H, W, 3]: `upright` as an array.
+
+    Example:
+        >>> decode(Image.new("RGBA", (2, 1), (255, 0, 0, 0))).tolist()
+        [[[255, 255, 255], [255, 255, 255]]]
+    """
+    return np.asarray(upright(source, channels=channels, at_least=at_least, max_pixels=max_pixels))
+
+
+def upright(
+    source: bytes | str | Path | IO[bytes] | Image.Image,
+    *,
+    channels: int | None = None,
+    at_least: int = 0,
+    max_pixels: int = MAX_PIXELS,
+) -> Image.Image:
+    """One picture, upright, with 8 bits a channel; what is transparent shows white.
 
     Args:
         source: an image file, its bytes, or a Pillow image.
@@ -46,26 +64,22 @@ def decode(
         max_pixels: more are refused.
 
     Returns:
-        uint8 [H, W] or [H, W, 3].
+        An image of mode L or RGB; the source itself where nothing is to be done.
 
     Raises:
         FileError: when the file is missing, damaged, too large, or not an image.
-
-    Example:
-        >>> decode(Image.new("RGBA", (2, 1), (255, 0, 0, 0))).tolist()
-        [[[255, 255, 255], [255, 255, 255]]]
     """
     name = source if isinstance(source, str | Path) else "the picture"
     try:
         if isinstance(source, Image.Image):
-            return _pixels(source, channels, at_least, max_pixels)
+            return _loaded(source, channels, at_least, max_pixels)
         file = io.BytesIO(source) if isinstance(source, bytes) else source
         with warnings.catch_warnings():
             # The limit is max_pixels; Pillow's own, which only warns, is lower.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             opened = Image.open(file, formats=FORMATS)
         with opened as image:
-            return _pixels(image, channels, at_least, max_pixels)
+            return _loaded(image, channels, at_least, max_pixels)
     except InputError as error:
         raise FileError(f"{name}: {error}") from error
     except FileNotFoundError as error:
@@ -74,7 +88,7 @@ def decode(
         raise FileError(f"{name}: not an image, or a damaged one ({error})") from error
 
 
-def _pixels(image: Image.Image, channels: int | None, at_least: int, max_pixels: int) -> Pixels:
+def _loaded(image: Image.Image, channels: int | None, at_least: int, max_pixels: int) -> Image.Image:
     width, height = image.size
     if width * height > max_pixels:
         raise InputError(
@@ -87,21 +101,32 @@ def _pixels(image: Image.Image, channels: int | None, at_least: int, max_pixels:
     if factor > 1 and image.mode in ("L", "LA", "RGB", "RGBA", "CMYK"):
         image = image.reduce(factor)
         factor = 1
-    image = _eight_bits(_upright(image))
+    image = _eight_bits(_turned(image))
     if factor > 1:
         image = image.reduce(factor)
     if channels is not None:
-        image = image.convert("L" if channels == 1 else "RGB")
-    return np.asarray(image)
+        image = _in_mode(image, "L" if channels == 1 else "RGB")
+    image.load()  # while the file is open
+    return image
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def _in_mode(image: Image.Image, mode: str) -> Image.Image:
+    """The image in this mode; Pillow's `convert` would copy one that has it."""
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _turned(image: Image.Image) -> Image.Image:
     """Turned as the camera was held, where the file says how."""
     try:
         orientation = image.getexif().get(_ORIENTATION)
     except Exception:  # damaged notes on a picture that may be sound
         return image
-    return image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
+    if orientation not in _TURNS:
+        return image
+    turned = image.transpose(_TURNS[orientation])
+    for key in _NOTES:  # it would be turned again
+        turned.info.pop(key, None)
+    return turned
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
@@ -113,7 +138,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         layer = image.convert("RGBA")
         white = Image.new("RGBA", layer.size, "white")
         return Image.alpha_composite(white, layer).convert("L" if gray else "RGB")
-    return image.convert("L" if image.mode in ("1", "L") else "RGB")
+    return _in_mode(image, "L" if image.mode in ("1", "L") else "RGB")
 
 
 def _from_deep(values: npt.NDArray[Any], *, sixteen: bool) -> Pixels:

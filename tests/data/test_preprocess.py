@@ -13,7 +13,7 @@ from autocl.data.preprocess import resize, resize_floats, standardise_each
 from autocl.errors import AutoclError, FileError
 from autocl.estimator.preprocess import arrays_to_input, pictures_to_input, to_input
 from autocl.learner.config import EncoderConfig, LearnerConfig
-from autocl.pictures import BIG, FORMATS, decode
+from autocl.pictures import BIG, FORMATS, decode, upright
 
 RNG = np.random.default_rng(0)
 COLOUR = LearnerConfig(n_classes=2, channels=3, height=16, width=16, encoder=EncoderConfig(width=4))
@@ -58,9 +58,11 @@ def test_pictures_are_read_upright(orientation: int, place: Path) -> None:
     pixels = decode(place / "x.jpg")
     assert pixels.shape == photo.shape
     assert abs(pixels.astype(int) - photo).max() <= 4
-    upright = resize(photo[None], (16, 16), 3)[0]
+    again = decode(upright(place / "x.jpg"))
+    assert np.array_equal(again, pixels), "turned once"
+    expected = resize(photo[None], (16, 16), 3)[0]
     in_folder, in_estimator = _in_both_paths(place / "x.jpg")
-    assert abs(in_folder.astype(int) - upright).max() <= 4
+    assert abs(in_folder.astype(int) - expected).max() <= 4
     wanted = standardise_each(torch.from_numpy(in_folder)[None].float() / 255)[0]
     assert torch.equal(in_estimator, wanted), "both paths see the same"
 

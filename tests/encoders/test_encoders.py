@@ -82,8 +82,22 @@ def test_linear_maps_unit_vectors_to_unit_vectors_and_stays_as_it_is_in_training
     torch.testing.assert_close(out, expected / expected.norm(dim=1, keepdim=True))
     torch.testing.assert_close(encoder(1000 * x), out)
     assert not list(encoder.parameters())
+    encoder.map.copy_(-encoder.map)
+    assert torch.equal(encoder(x), -out), "a map that was changed is converted again"
     with pytest.raises(AutoclError, match="maps vectors, not images of 8×8"):
         build_encoder(config, channels=3, height=8, width=8)
+
+
+@pytest.mark.parametrize("length", [7, 1280, 3768])
+def test_linear_gives_a_vector_the_same_bits_beside_any_others(length):
+    encoder = build_encoder(EncoderConfig(kind="linear", width=384), channels=length, height=1, width=1)
+    torch.manual_seed(0)
+    encoder.map.copy_(torch.randn(length, 384))
+    x = torch.randn(65, length)
+    whole = encoder(x)
+    assert encoder.independent(x)
+    for n in (1, 2, 3, 5, 8, 31, 32, 33, 64):
+        assert torch.equal(encoder(x[:n]), whole[:n]), n
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def check(label: str, kernel: triton.JITFunction, constants: dict[str, int | boo
 if __name__ == "__main__":
     for D in (4, 5, 16, 32, 64):
         options = srwm._launch_options(D)
-        sizes = {"D": D, "E": 4, "P": options["P"]}
+        sizes = {"D": D, "P": options["P"]}
         check(f"srwm forward D={D}", srwm._forward_kernel, sizes | {"SAVE": True}, options["num_warps"])
         check(f"srwm backward D={D}", srwm._backward_kernel, sizes, options["num_warps"])
     for D, additive in ((4, False), (5, True), (16, False), (32, False), (64, False), (64, True)):
@@ -57,6 +57,4 @@ if __name__ == "__main__":
         kind = f"D={D} additive={additive}"
         check(f"delta forward {kind}", delta._forward_kernel, sizes | {"SAVE": True}, options["num_warps"])
         check(f"delta backward {kind}", delta._backward_kernel, sizes, options["num_warps"])
-    sizes = {"D": 16, "E": 1, "P": 16}
-    check("srwm forward, shared rate", srwm._forward_kernel, sizes | {"SAVE": False}, 1)
-    check("srwm backward, shared rate", srwm._backward_kernel, sizes, 1)
+    check("srwm forward that keeps nothing", srwm._forward_kernel, {"D": 16, "P": 16, "SAVE": False}, 1)

@@ -1,6 +1,8 @@
 """The API does what its description says, and refuses what it should with a reason."""
 
 import io
+import json
+import re
 import struct
 import zlib
 
@@ -13,11 +15,11 @@ from starlette.testclient import TestClient
 
 from autocl import ContinualClassifier, EncoderConfig, Learner
 from autocl.learner import ReadoutLearnerConfig
-from autocl.play.api import Api
+from autocl.play import forms
 from autocl.play.app import make_app
 from autocl.play.guard import Limits
-from autocl.play.openapi import document
 from autocl.readouts import ReadoutConfig
+from autocl.typed_json import parse_json
 
 IMAGE = {"content-type": "image/png"}
 
@@ -267,16 +269,21 @@ def test_long_requests_are_cut_off(learner):
         assert "1,000 bytes" in refused.json()["error"]
 
 
-def test_the_description_names_every_route(client):
-    described = {
-        (method.upper(), path)
-        for path, methods in client.get("/openapi.json").json()["paths"].items()
-        for method in methods
-        if method != "parameters"
-    }
-    routes = Api.routes(client.app.state.api)
-    assert described == {(m, r.path) for r in routes for m in r.methods if m != "HEAD"}
-    assert "1,000 classes" in document(Limits())["info"]["description"]
+def test_answers_have_the_form_that_is_described(client):
+    description = client.get("/openapi.json").json()
+    schemas = description["components"]["schemas"]
+    assert set(re.findall(r"schemas/(\w+)", str(description["paths"]) + str(schemas))) == schemas.keys()
+    assert "1,000 classes" in description["info"]["description"]
+
+    session = start(client)
+    learned = client.post(f"{session}/learn", json={**lesson(("a", 0)), "features": True}).text
+    asked = client.post(f"{session}/predict", json={"images": [base64_of(png(1))], "features": True}).text
+    refused = client.post(f"{session}/back", json={"moment": "x"}).text
+    for text, form in ((learned, forms.Learned), (asked, forms.Answers), (refused, forms.Refusal)):
+        answer = parse_json(text, form, where="answer")
+        assert answer.keys() == schemas[form.__name__]["properties"].keys()
+    (answer,) = json.loads(asked)["answers"]
+    assert answer.keys() == schemas["Answer"]["properties"].keys()
 
 
 def test_the_tour_is_ten_digits_two_at_a_time(client):

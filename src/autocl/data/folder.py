@@ -21,7 +21,7 @@ from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.loading import check_size
 from autocl.data.preprocess import resize
 from autocl.errors import DataError, InputError
-from autocl.pictures import decode
+from autocl.pictures import decode, upright
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 
@@ -248,7 +248,7 @@ def list_files(
 
     def read(i: int, at_least: int) -> Image.Image:
         with reading(paths[i], "an image"):
-            return Image.fromarray(decode(paths[i], channels=3, at_least=at_least))
+            return upright(paths[i], channels=3, at_least=at_least)
 
     return PictureList(
         name=name, split=split, classes=classes, starts=starts, order=order, hash=digest.hexdigest(),

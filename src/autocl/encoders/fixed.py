@@ -74,6 +74,11 @@ def _patches(config: EncoderConfig, shape: ImageShape) -> Patches:
     return Patches(**shape._asdict(), patch=config.patch)
 
 
+LEAST_ROWS = 8
+"""Products of fewer rows are filled up with zeros. With one to three, matrix libraries sum in another order,
+so that a picture's features would depend on how many came with it; from four on they do not (MKL)."""
+
+
 class Linear(Encoder):
     """Unit vectors through a linear map that was found from features of many other classes.
 
@@ -96,10 +101,28 @@ class Linear(Encoder):
         super().__init__()
         self.n_features = dimensions
         self.register_buffer("map", torch.eye(length, dimensions, dtype=torch.float16))
+        self._converted: tuple[object, Tensor] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Unit vectors [n, D] of vectors x [n, F] or [n, F, 1, 1]."""
-        return F.normalize(F.normalize(x.flatten(1), dim=1) @ self.map.to(x.dtype), dim=1)
+        unit = F.normalize(x.flatten(1), dim=1)
+        n = len(unit)
+        if n < LEAST_ROWS:
+            unit = F.pad(unit, (0, 0, 0, LEAST_ROWS - n))
+        return F.normalize((unit @ self._map_as(x.dtype))[:n], dim=1)
+
+    def independent(self, x: Tensor) -> bool:
+        """True: see `LEAST_ROWS`."""
+        return True
+
+    def _map_as(self, dtype: torch.dtype) -> Tensor:
+        """The map in this precision, converted once: for a few rows it would take as long as the product."""
+        version = 0 if self.map.is_inference() else self.map._version
+        key = (id(self.map), self.map.data_ptr(), version, dtype)
+        if self._converted is None or self._converted[0] != key:
+            with torch.inference_mode(False):  # so that it can be used in training, too
+                self._converted = key, self.map.to(dtype)
+        return self._converted[1]
 
 
 @ENCODERS.register("linear")

@@ -20,11 +20,12 @@ from PIL import Image
 from torch import Tensor
 
 from autocl.encoders.backbones import Backbone, get_backbone
+from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
 from autocl.estimator.preprocess import Form, ImageShape, is_pictures
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
-from autocl.pictures import decode
+from autocl.pictures import upright
 
 DEFAULT, VECTORS = "everyday", "vectors"
 """The learner of a classifier that was given none, and the one that takes over if vectors come."""
@@ -136,10 +137,13 @@ def to_features(X: Any, backbone: Backbone, form: Form) -> tuple[Tensor, Form]:
         )
     if not is_pictures(X) and not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         raise InputError("a classifier with a backbone takes files, Pillow images or uint8 arrays of images")
-    pictures = [decode(x, channels=3, at_least=SIDE) if _is_file(x) else x for x in X]
-    features = torch.from_numpy(backbone(pictures))[:, :, None, None]
+    features = np.empty((len(X), backbone.n_features, 1, 1), np.float32)
+    for start in range(0, len(X), BATCH):  # so that only a few pictures are in memory at a time
+        some = X[start : start + BATCH]
+        pictures = [upright(x, channels=3, at_least=SIDE) if _is_file(x) else x for x in some]
+        features[start : start + BATCH, :, 0, 0] = backbone(pictures)
     kept = {"vectors": backbone.n_features, "backbone": backbone.name, "weights": backbone.fingerprint}
-    return features, {**form, **kept}
+    return torch.from_numpy(features), {**form, **kept}
 
 
 def _is_file(x: object) -> bool:

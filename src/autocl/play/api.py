@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,19 +16,16 @@ from autocl import __version__
 from autocl.errors import AutoclError
 from autocl.estimator.inputs import Encoded
 from autocl.pictures import Pixels
-from autocl.play import requests as body
+from autocl.play import forms, requests
 from autocl.play.engine import Engine
+from autocl.play.forms import Endpoint, Handler, Summary
 from autocl.play.guard import Limits, RefusedError
-from autocl.play.openapi import document
-from autocl.play.portrait import portrait
+from autocl.play.pictures import portrait, tour_stream
 from autocl.play.session import Answer, Session
 from autocl.play.sessions import Sessions
-from autocl.play.tour import tour_stream
 
 DECODING = 2
 """Requests whose pictures are decoded at the same time."""
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
@@ -46,29 +43,38 @@ class Api:
         # The largest pictures take hundreds of megabytes while they are decoded: few at a time.
         self._decoding = asyncio.Semaphore(DECODING)
 
-    def routes(self) -> list[Route]:
+    def endpoints(self) -> list[Endpoint]:
         """All of the API."""
-        one = "/sessions/{session}"
-        table: list[tuple[str, str, Handler]] = [
-            ("GET", "/health", self.health),
-            ("GET", "/openapi.json", self.openapi),
-            ("GET", "/tour", self.tour),
-            ("POST", "/sessions", self.create),
-            ("GET", one, self.show),
-            ("DELETE", one, self.delete),
-            ("POST", f"{one}/learn", self.learn),
-            ("POST", f"{one}/predict", self.predict),
-            ("GET", f"{one}/state", self.get_state),
-            ("PUT", f"{one}/state", self.put_state),
-            ("GET", f"{one}/picture", self.picture),
-            ("POST", f"{one}/back", self.back),
-            ("POST", f"{one}/forget", self.forget),
-            ("POST", f"{one}/rename", self.rename),
-        ]
-        return [Route(path, _told(handler), methods=[method]) for method, path, handler in table]
+        one, file, image = "/sessions/{session}", "application/octet-stream", "image/*"
+        return [
+            Endpoint("GET", "/health", self.health),
+            Endpoint("GET", "/openapi.json", self.openapi),
+            Endpoint("GET", "/tour", self.tour),
+            Endpoint("POST", "/sessions", self.create, gives=Summary, status=201),
+            Endpoint("GET", one, self.show, gives=Summary),
+            Endpoint("DELETE", one, self.delete, gives=None, status=204),
+            Endpoint(
+                "POST", f"{one}/learn", self.learn, takes=(forms.Lesson, image),
+                query=("label", "features"), gives=forms.Learned,
+            ),
+            Endpoint(
+                "POST", f"{one}/predict", self.predict, takes=(forms.Question, image),
+                query=("features",), gives=forms.Answers,
+            ),
+            Endpoint("GET", f"{one}/state", self.get_state, gives=file),
+            Endpoint("PUT", f"{one}/state", self.put_state, takes=(file,), gives=Summary),
+            Endpoint("GET", f"{one}/picture", self.picture, gives="image/png"),
+            Endpoint("POST", f"{one}/back", self.back, takes=(forms.ToMoment,), gives=Summary),
+            Endpoint("POST", f"{one}/forget", self.forget, takes=(forms.Named,), gives=Summary),
+            Endpoint("POST", f"{one}/rename", self.rename, takes=(forms.Renamed,), gives=Summary),
+        ]  # fmt: skip
+
+    def routes(self) -> list[Route]:
+        """Starlette's routes."""
+        return [Route(e.path, _told(e.handler), methods=[e.method]) for e in self.endpoints()]
 
     async def health(self, request: Request) -> Response:
-        """Whether the learner is warm, what it is, and the limits."""
+        """Whether the learner is warm; what it is; limits."""
         return JSONResponse(
             {
                 "ready": self.engine.ready.is_set(),
@@ -81,15 +87,15 @@ class Api:
         )
 
     async def openapi(self, request: Request) -> Response:
-        """The description of all this for programs."""
-        return JSONResponse(document(self.limits))
+        """This description."""
+        return JSONResponse(forms.document(self.endpoints(), self.limits))
 
     async def tour(self, request: Request) -> Response:
-        """Digits, two classes at a time: what to teach and what to hold back."""
+        """Digits, two classes at a time: to teach, and to hold back."""
         return JSONResponse(await run_in_threadpool(tour_stream))
 
     async def create(self, request: Request) -> Response:
-        """A new session."""
+        """Start a session."""
         return JSONResponse(await self.engine.run(lambda _: _summary(self.sessions.create())), 201)
 
     async def show(self, request: Request) -> Response:
@@ -98,30 +104,36 @@ class Api:
         return JSONResponse(await self.engine.run(lambda _: _summary(self.sessions.get(name))))
 
     async def delete(self, request: Request) -> Response:
-        """End of a session."""
+        """End a session."""
         name = request.path_params["session"]
         await self.engine.run(lambda _: self.sessions.delete(name))
         return Response(status_code=204)
 
     async def learn(self, request: Request) -> Response:
-        """Learn labelled pictures; says what was believed of each just before."""
-        images, labels, features = await body.read_lesson(request, self.limits)
+        """Learn pictures, one after the other, all or none: JSON, or one image file with ?label=NAME.
+
+        With &features=1, or in JSON, the answer has their features, too.
+        """
+        images, labels, features = await requests.read_lesson(request, self.limits)
         pictures = await self._decoded(images)
         name = request.path_params["session"]
 
-        def work(seen: Encoded) -> dict[str, Any]:
+        def work(seen: Encoded) -> forms.Learned:
             before = self.sessions.change(name, lambda session: session.learn(seen, labels))
             return {"before": _answers(before, seen, features), **_summary(self.sessions.get(name))}
 
         return JSONResponse(await self.engine.run(work, pictures))
 
     async def predict(self, request: Request) -> Response:
-        """What pictures show."""
-        images, features, top = await body.read_question(request, self.limits)
+        """Ask about pictures: JSON, or one image file. Nothing changes.
+
+        With ?features=1, or in JSON, the answer has their features, too.
+        """
+        images, features, top = await requests.read_question(request, self.limits)
         pictures = await self._decoded(images)
         name = request.path_params["session"]
 
-        def work(seen: Encoded) -> dict[str, Any]:
+        def work(seen: Encoded) -> forms.Answers:
             session = self.sessions.get(name)
             found = _answers(session.predict(seen), seen, features, top)
             return {"answers": found, "moment": session.moment}
@@ -135,8 +147,8 @@ class Api:
         return Response(data, media_type="application/octet-stream")
 
     async def put_state(self, request: Request) -> Response:
-        """Go on from such a file."""
-        data = await body.read_body(request, self.limits)
+        """Go on from such a file of the state."""
+        data = await requests.read_body(request, self.limits)
         return JSONResponse(await self._on(request, lambda s: self.sessions.load_state(s, data)))
 
     async def picture(self, request: Request) -> Response:
@@ -147,30 +159,30 @@ class Api:
 
     async def back(self, request: Request) -> Response:
         """Go to another moment."""
-        asked = await body.read_form(request, self.limits, body.ToMoment)
+        asked = await requests.read_form(request, self.limits, forms.ToMoment)
         return JSONResponse(await self._on(request, lambda s: s.go_to(asked["moment"])))
 
     async def forget(self, request: Request) -> Response:
-        """Forget a class."""
-        asked = await body.read_form(request, self.limits, body.Named)
+        """Forget a class exactly, or refuse (409)."""
+        asked = await requests.read_form(request, self.limits, forms.Named)
         return JSONResponse(await self._on(request, lambda s: s.forget(asked["label"])))
 
     async def rename(self, request: Request) -> Response:
         """Rename a class."""
-        asked = await body.read_form(request, self.limits, body.Renamed)
+        asked = await requests.read_form(request, self.limits, forms.Renamed)
         work = lambda s: s.rename(asked["label"], asked["to"])  # noqa: E731
         return JSONResponse(await self._on(request, work))
 
     async def _decoded(self, images: list[bytes]) -> list[Pixels]:
         """Pixels of image files."""
         async with self._decoding:
-            return await run_in_threadpool(body.decode_all, self.engine, images, self.limits)
+            return await run_in_threadpool(requests.decode_all, self.engine, images, self.limits)
 
-    async def _on(self, request: Request, work: Callable[[Session], None]) -> dict[str, Any]:
+    async def _on(self, request: Request, work: Callable[[Session], None]) -> Summary:
         """Change the session that a request names; returns what it knows then."""
         name = request.path_params["session"]
 
-        def done(_: Encoded) -> dict[str, Any]:
+        def done(_: Encoded) -> Summary:
             self.sessions.change(name, work)
             return _summary(self.sessions.get(name))
 
@@ -191,11 +203,10 @@ def _told(handler: Handler) -> Handler:
     return told
 
 
-def _summary(session: Session) -> dict[str, Any]:
-    classes = [{"label": label, "examples": n} for label, n in session.classes.items()]
+def _summary(session: Session) -> Summary:
     return {
         "session": session.name,
-        "classes": classes,
+        "classes": [{"label": label, "examples": n} for label, n in session.classes.items()],
         "moment": session.moment,
         "moments": session.moments,
         "state_bytes": session.state_bytes,
@@ -204,17 +215,14 @@ def _summary(session: Session) -> dict[str, Any]:
 
 def _answers(
     found: list[Answer], seen: Encoded, features: bool, top: int | None = None
-) -> list[dict[str, Any]]:
-    rows = seen.features.float().cpu().numpy()
-    return [
-        {
-            "answers": [{"label": label, "probability": share} for label, share in answer.answers[:top]],
-            "novelty": answer.novelty,
-            "novelty_by": answer.novelty_by,
-            **({"features": _packed(row)} if features else {}),
-        }
-        for answer, row in zip(found, rows, strict=True)
-    ]
+) -> list[forms.Answer]:
+    told: list[forms.Answer] = []
+    for answer, row in zip(found, seen.features.float().cpu().numpy(), strict=True):
+        likely: list[forms.Likely] = [{"label": c, "probability": p} for c, p in answer.answers[:top]]
+        told.append({"answers": likely, "novelty": answer.novelty, "novelty_by": answer.novelty_by})
+        if features:
+            told[-1]["features"] = _packed(row)
+    return told
 
 
 def _packed(row: np.ndarray[Any, np.dtype[np.float32]]) -> str:

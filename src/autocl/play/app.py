@@ -21,8 +21,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from autocl.errors import InputError
-from autocl.play.api import Api, Handler
+from autocl.play.api import Api
 from autocl.play.engine import Engine
+from autocl.play.forms import Handler
 from autocl.play.guard import LOOPBACK, Guard, Limits
 from autocl.play.sessions import Sessions
 

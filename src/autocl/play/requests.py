@@ -1,60 +1,19 @@
-"""Content of requests: JSON of a stated form, or one image file as it is."""
+"""Reading of requests: JSON of a stated form, or one image file as it is."""
 
 import base64
 import binascii
-from typing import NotRequired, TypedDict, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 
 from autocl.errors import FileError, InputError
 from autocl.pictures import Pixels
 from autocl.play.engine import Engine
+from autocl.play.forms import Lesson, Question
 from autocl.play.guard import Limits, RefusedError
 from autocl.typed_json import parse_json
 
 T = TypeVar("T")
-
-
-class Example(TypedDict):
-    """A labelled picture."""
-
-    label: str
-    image: str
-    """Base64 of an image file; a data: address is taken, too."""
-
-
-class Lesson(TypedDict):
-    """Body of `learn`."""
-
-    examples: list[Example]
-    features: NotRequired[bool]
-
-
-class Question(TypedDict):
-    """Body of `predict`."""
-
-    images: list[str]
-    features: NotRequired[bool]
-    top: NotRequired[int]
-
-
-class ToMoment(TypedDict):
-    """Body of `back`."""
-
-    moment: int
-
-
-class Named(TypedDict):
-    """Body of `forget`."""
-
-    label: str
-
-
-class Renamed(TypedDict):
-    """Body of `rename`."""
-
-    label: str
-    to: str
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:

@@ -17,8 +17,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from autocl.encoders.backbones.resize import resize
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.pictures import decode
+from autocl.pictures import upright
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +39,10 @@ class Preprocess:
 
     def pixels(self, images: Sequence[Image.Image]) -> npt.NDArray[np.uint8]:
         """RGB images of any size to [n, S, S, 3]."""
-        side = (self.size, self.size)
-        out = np.empty((len(images), *side, 3), np.uint8)
+        S = self.size
+        out = np.empty((len(images), S, S, 3), np.uint8)
         for i, image in enumerate(images):
-            if image.size != side:
-                # The gap makes huge pictures cheap: they are first shrunk by a whole factor.
-                image = image.resize(side, Image.Resampling.BICUBIC, reducing_gap=2.0)
-            out[i] = np.asarray(image)
+            out[i] = np.asarray(image) if image.size == (S, S) else resize(image, S)
         return out
 
     def normalised(self, images: Sequence[Image.Image]) -> npt.NDArray[np.float32]:
@@ -187,7 +185,7 @@ class Backbone:
 def as_image(picture: Picture) -> Image.Image:
     """A Pillow image or an array of bytes, as RGB."""
     if isinstance(picture, Image.Image):
-        return Image.fromarray(decode(picture, channels=3))
+        return upright(picture, channels=3)
     shape = picture.shape
     if picture.dtype != np.uint8 or not (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4))):
         raise InputError(
@@ -195,7 +193,7 @@ def as_image(picture: Picture) -> Image.Image:
             f"got {picture.dtype} {list(shape)}"
         )
     image = Image.fromarray(picture[..., 0] if shape[2:] == (1,) else picture)
-    return Image.fromarray(decode(image, channels=3))
+    return upright(image, channels=3)
 
 
 def fingerprint_of(weights: Mapping[str, Tensor] | str, preprocessing: str) -> str:

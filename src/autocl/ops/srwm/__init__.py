@@ -17,8 +17,8 @@ def srwm(u: Tensor, W: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor
 
     Args:
         u: inputs [B, H, T, D], float32 or float64, D from 1 to 64.
-        W: initial matrices [B or 1, H, R, D], row blocks y, q, k, β of D, D, D and 4 rows: one learning
-            rate for each block in that order. With a single β row (R = 3D + 1) all blocks share it.
+        W: initial matrices [B or 1, H, R, D], R = 3D + 4 in row blocks y, q, k, β: β has the learning rates
+            of the four blocks, in that order.
         backend: "auto", "naive" (the definition), "recompute" (PyTorch loop, memory linear in T with a
             small constant), "cpu" (numba) or "triton".
 
@@ -41,10 +41,10 @@ def srwm(u: Tensor, W: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor
         )
     if not 1 <= D <= 64:
         raise InputError(f"srwm: head size must be 1 to 64, got {D} (last axis of u {list(u.shape)})")
-    if W.shape[2] not in (3 * D + 4, 3 * D + 1):
+    if W.shape[2] != 3 * D + 4:
         raise InputError(
-            f"srwm: W must have 3D+4 = {3 * D + 4} rows (or 3D+1 = {3 * D + 1} for one shared learning "
-            f"rate) at head size D = {D}, got {W.shape[2]} in {list(W.shape)}"
+            f"srwm: W must have 3D + 4 = {3 * D + 4} rows at head size D = {D}, "
+            f"got {W.shape[2]} in {list(W.shape)}"
         )
     if T == 0:
         raise InputError("srwm: the segment is empty (u has T = 0 steps); give at least one step")

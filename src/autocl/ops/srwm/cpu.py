@@ -21,10 +21,10 @@ def group_size(itemsize: int) -> int:
     return 8 // itemsize
 
 
-def _blocks(rows: int, D: int) -> list[tuple[slice, slice]]:
+def _blocks(D: int) -> list[tuple[slice, slice]]:
     """Rows of the blocks y, q, k, β of a matrix, and their rows when each of y, q, k is padded."""
     P = -(-D // 4) * 4
-    starts = [(0, 0, D), (D, P, D), (2 * D, 2 * P, D), (3 * D, 3 * P, rows - 3 * D)]
+    starts = [(0, 0, D), (D, P, D), (2 * D, 2 * P, D), (3 * D, 3 * P, 4)]
     return [(slice(a, a + n), slice(b, b + n)) for a, b, n in starts]
 
 
@@ -42,7 +42,7 @@ def pad(x: Tensor, group: int, *, matrix: bool = False) -> Tensor:
     if size == (B * H, rows, D):
         return x.contiguous().view(size)
     wide = x.new_zeros(size)
-    for source, target in _blocks(rows, D) if matrix else [(slice(rows), slice(rows))]:
+    for source, target in _blocks(D) if matrix else [(slice(rows), slice(rows))]:
         wide[: B * H, target, :D] = x[:, :, source].flatten(0, 1)
     return wide
 
@@ -53,20 +53,20 @@ def crop(wide: Tensor, shape: torch.Size, *, matrix: bool = False) -> Tensor:
     if wide.shape == (B * H, rows, D):
         return wide.view(shape)
     if matrix:
-        wide = torch.cat([wide[:, target] for _, target in _blocks(rows, D)], dim=1)
+        wide = torch.cat([wide[:, target] for _, target in _blocks(D)], dim=1)
     return wide[: B * H, :, :D].contiguous().view(shape)
 
 
 def _run(u: Tensor, W: Tensor, kept_steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y, W_final, and as many steps as told of act = [φ(q); φ(k); σ(β)] and delta = W(φ(q) − φ(k))."""
-    from autocl.ops.srwm.forward import forward_kernel  # imports numba: only when first used
+    from autocl.ops.srwm.kernel import forward_kernel  # imports numba: only when first used
 
     T, D = u.shape[2:]
     act, delta = _kept(u, kept_steps)
     group = act.shape[-1]
     u_wide, W_wide = pad(u, group), pad(W, group, matrix=True)
     y, W_final = torch.empty_like(u_wide), torch.empty_like(W_wide)
-    run = forward_kernel(D, W.shape[2] - 3 * D, str(u.dtype))
+    run = forward_kernel(D, str(u.dtype))
     in_threads(run, T * group, *(x.numpy() for x in (act, delta, u_wide, W_wide, y, W_final)))
     return crop(y, u.shape), crop(W_final, W.shape, matrix=True), act, delta
 
@@ -82,7 +82,7 @@ def _backward(
     dy: Tensor, dW_final: Tensor, u: Tensor, W_final: Tensor, act: Tensor, delta: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of u and of the initial W, from those of y and of the final W."""
-    from autocl.ops.srwm.backward import backward_kernel
+    from autocl.ops.srwm.kernel import backward_kernel
 
     T, D = u.shape[2:]
     group = act.shape[-1]
@@ -90,7 +90,7 @@ def _backward(
     matrices = [pad(x, group, matrix=True) for x in (W_final, dW_final)]
     du, dW = torch.empty_like(sequences[0]), torch.empty_like(matrices[0])
     arrays = (act, delta, sequences[0], matrices[0], sequences[1], matrices[1], du, dW)
-    run = backward_kernel(D, W_final.shape[2] - 3 * D, str(u.dtype))
+    run = backward_kernel(D, str(u.dtype))
     in_threads(run, T * group, *(x.numpy() for x in arrays))
     return crop(du, u.shape), crop(dW, W_final.shape, matrix=True)
 

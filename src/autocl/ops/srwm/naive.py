@@ -4,7 +4,7 @@ other backend is tested against, and with a backward pass that recomputes.
 The second stores per step only the activations and delta = W(φ(q) − φ(k)); W_{t-1} is rebuilt from W_t. The
 loop in Python makes it slow, its small memory per step usable where numba and Triton are missing.
 
-Shape legend: B = streams, H = heads, T = steps, D = head size, R = rows of the matrix = 3D + rates.
+Shape legend: B = streams, H = heads, T = steps, D = head size, R = rows of the matrix = 3D + 4.
 """
 
 from typing import Any
@@ -17,16 +17,15 @@ def step(W: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """One step of Eqs. 1-3: read with the input, then let the matrix rewrite itself.
 
     Args:
-        W: [B, H, R, D], rows in blocks y, q, k, β; β has 4 rows, or 1 when all blocks share a rate.
+        W: [B, H, R, D], rows in blocks y, q, k, β; β has the learning rates of the four.
         u: [B, H, D].
 
     Returns:
         y [B, H, D], read before the update, and the new W [B, H, R, D].
     """
     D = u.shape[-1]
-    rates = W.shape[-2] - 3 * D
     z = torch.einsum("bhrd,bhd->bhr", W, u)
-    y, q, k, beta = torch.split(z, [D, D, D, rates], dim=-1)
+    y, q, k, beta = torch.split(z, [D, D, D, 4], dim=-1)
     q, k = q.softmax(-1), k.softmax(-1)
     v = torch.einsum("bhrd,bhd->bhr", W, q)
     v_bar = torch.einsum("bhrd,bhd->bhr", W, k)
@@ -35,9 +34,7 @@ def step(W: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rate_per_row(b: Tensor, D: int) -> Tensor:
-    """Spread the learning rates [..., 4 or 1] of the blocks y, q, k, β over the rows [..., R]."""
-    if b.shape[-1] == 1:
-        return b.expand(*b.shape[:-1], 3 * D + 1)
+    """Spread the learning rates [..., 4] of the blocks y, q, k, β over the rows [..., R]."""
     y, q, k, beta = torch.split(b, 1, dim=-1)
     wide = (*b.shape[:-1], D)
     return torch.cat([y.expand(wide), q.expand(wide), k.expand(wide), beta.expand(*b.shape[:-1], 4)], dim=-1)
@@ -73,10 +70,9 @@ class _Recompute(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor, G: Tensor) -> tuple[Tensor, Tensor]:
         u, W, act, delta = ctx.saved_tensors
         D = u.shape[-1]
-        rates = act.shape[-1] - 2 * D
         du = torch.empty_like(u)
         for t in reversed(range(u.shape[2])):
-            q, k, b = torch.split(act[:, :, t], [D, D, rates], dim=-1)
+            q, k, b = torch.split(act[:, :, t], [D, D, 4], dim=-1)
             d, rate = delta[:, :, t], rate_per_row(b, D)
             s = rate * d
             W = W - s[..., None] * k[..., None, :]
@@ -84,7 +80,7 @@ class _Recompute(torch.autograd.Function):
             ddelta = rate * ds
             dq = (W.mT @ ddelta[..., None]).squeeze(-1)
             dk = (G.mT @ s[..., None]).squeeze(-1) - dq
-            db = _sum_blocks(ds * d, D, rates)
+            db = _sum_blocks(ds * d, D)
             dz = torch.cat(
                 [
                     dy[:, :, t],
@@ -99,11 +95,9 @@ class _Recompute(torch.autograd.Function):
         return du, G
 
 
-def _sum_blocks(x: Tensor, D: int, rates: int) -> Tensor:
-    """The transpose of `rate_per_row`: [..., R] summed over the rows that share a learning rate."""
-    if rates == 1:
-        return x.sum(-1, keepdim=True)
-    return torch.stack([part.sum(-1) for part in torch.split(x, [D, D, D, rates], dim=-1)], dim=-1)
+def _sum_blocks(x: Tensor, D: int) -> Tensor:
+    """The transpose of `rate_per_row`: rows [..., R] summed over each block, [..., 4]."""
+    return torch.stack([part.sum(-1) for part in torch.split(x, [D, D, D, 4], dim=-1)], dim=-1)
 
 
 def srwm_recompute(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,10 +3,10 @@
 No GPU has run these kernels yet. What has been checked is their arithmetic (in Triton's interpreter, against
 the definition in `naive.py`) and that they compile to machine code without spilling registers.
 
-Shapes: B streams, H heads, T tokens, D head size, E learning rates (4, or 1 shared by all blocks),
-R = 3D + E rows. One program owns one (stream, head) and keeps its weights in registers for all T tokens, as
-a tile [4, P, P] of the row blocks y, q, k, β, where P is D rounded up to a power of two. Padded rows and
-columns start as zeros and every update leaves them zero, so only loads and stores need masks.
+Shapes: B streams, H heads, T tokens, D head size, R = 3D + 4 rows. One program owns one (stream, head) and
+keeps its weights in registers for all T tokens, as a tile [4, P, P] of the row blocks y, q, k, β, where P is
+D rounded up to a power of two. Padded rows and columns start as zeros and every update leaves them zero, so
+only loads and stores need masks.
 
 The forward pass saves, per token, the activations q, k, b and delta = W(q − k). The backward pass walks from
 the last token to the first and takes each token's update off the final weights again:
@@ -25,17 +25,15 @@ from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
 
 
 @triton.jit
-def _expand_rates(b, E: tl.constexpr, P: tl.constexpr):
-    """Learning rates b [P], of which the first E count, to one rate per row block [4, 1]."""
-    return tl.sum(tl.where(_owner(E, P), b[None, :], 0.0), 1)[:, None]
+def _expand_rates(b, P: tl.constexpr):
+    """The four learning rates at the start of b [P], one for each row block [4, 1]."""
+    return tl.sum(tl.where(_owner(P), b[None, :], 0.0), 1)[:, None]
 
 
 @triton.jit
-def _owner(E: tl.constexpr, P: tl.constexpr):
+def _owner(P: tl.constexpr):
     """Mask [4, P] that is true where learning rate j drives row block i."""
-    block = tl.arange(0, 4)[:, None]
-    rate = tl.arange(0, P)[None, :]
-    return rate == (block if E == 4 else block * 0)
+    return tl.arange(0, P)[None, :] == tl.arange(0, 4)[:, None]
 
 
 @triton.jit
@@ -65,16 +63,16 @@ def _outer(rows, columns):
 @triton.jit(do_not_specialize=["T"])
 def _forward_kernel(
     u_ptr, W_ptr, y_ptr, gates_ptr, delta_ptr, W_final_ptr, T,
-    D: tl.constexpr, E: tl.constexpr, P: tl.constexpr, SAVE: tl.constexpr,
+    D: tl.constexpr, P: tl.constexpr, SAVE: tl.constexpr,
 ):  # fmt: skip
     # 64-bit, because programs × T × R overflows 32 bits at sizes that still fit a large GPU.
     program = tl.program_id(0).to(tl.int64)
-    R: tl.constexpr = 3 * D + E
+    R: tl.constexpr = 3 * D + 4
     column = tl.arange(0, P)
     block = tl.arange(0, 4)[:, None]
     row = tl.arange(0, P)[None, :]
     is_column = column < D
-    is_row = row < tl.where(block == 3, E, D)
+    is_row = row < tl.where(block == 3, 4, D)
     at_row = block * D + row
     at_weight = at_row[:, :, None] * D + column[None, None, :]
     is_weight = is_row[:, :, None] & is_column[None, None, :]
@@ -96,13 +94,13 @@ def _forward_kernel(
         k = _pick(softmax, 2)
         b = _pick(sigmoid, 3)
         delta = _read(W, q - k)
-        W += _outer(_expand_rates(b, E, P) * delta, k)
+        W += _outer(_expand_rates(b, P) * delta, k)
 
         tl.store(y_ptr + column, _pick(z, 0), mask=is_column)
         if SAVE:
             tl.store(gates_ptr + column, q, mask=is_column)
             tl.store(gates_ptr + D + column, k, mask=is_column)
-            tl.store(gates_ptr + 2 * D + column, b, mask=column < E)
+            tl.store(gates_ptr + 2 * D + column, b, mask=column < 4)
             tl.store(delta_ptr + at_row, delta, mask=is_row)
         u_ptr += D
         y_ptr += D
@@ -114,15 +112,15 @@ def _forward_kernel(
 @triton.jit(do_not_specialize=["T"])
 def _backward_kernel(
     u_ptr, gates_ptr, delta_ptr, W_final_ptr, dy_ptr, dW_final_ptr, du_ptr, dW_ptr, T,
-    D: tl.constexpr, E: tl.constexpr, P: tl.constexpr,
+    D: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
-    R: tl.constexpr = 3 * D + E
+    R: tl.constexpr = 3 * D + 4
     column = tl.arange(0, P)
     block = tl.arange(0, 4)[:, None]
     row = tl.arange(0, P)[None, :]
     is_column = column < D
-    is_row = row < tl.where(block == 3, E, D)
+    is_row = row < tl.where(block == 3, 4, D)
     at_row = block * D + row
     at_weight = program * R * D + at_row[:, :, None] * D + column[None, None, :]
     is_weight = is_row[:, :, None] & is_column[None, None, :]
@@ -140,9 +138,9 @@ def _backward_kernel(
         dy = tl.load(dy_ptr + column, mask=is_column, other=0.0)
         q = tl.load(gates_ptr + column, mask=is_column, other=0.0)
         k = tl.load(gates_ptr + D + column, mask=is_column, other=0.0)
-        b = tl.load(gates_ptr + 2 * D + column, mask=column < E, other=0.0)
+        b = tl.load(gates_ptr + 2 * D + column, mask=column < 4, other=0.0)
         delta = tl.load(delta_ptr + at_row, mask=is_row, other=0.0)
-        rates = _expand_rates(b, E, P)
+        rates = _expand_rates(b, P)
         step = rates * delta
         W -= _outer(step, k)
 
@@ -151,7 +149,7 @@ def _backward_kernel(
         dk = _read_transposed(G, step)
         ddelta = rates * dstep
         drates = tl.sum(dstep * delta, 1)[:, None]
-        db = tl.sum(tl.where(_owner(E, P), drates, 0.0), 0)
+        db = tl.sum(tl.where(_owner(P), drates, 0.0), 0)
         # ... through delta = W (q − k) ...
         dq = _read_transposed(W, ddelta)
         dk -= dq
@@ -193,7 +191,7 @@ def _forward(u: Tensor, W: Tensor, save: bool) -> tuple[Tensor, Tensor, Tensor, 
     with torch.cuda.device_of(u):
         _forward_kernel[(B * H,)](
             u.contiguous(), W.contiguous(), y, gates, delta, W_final, T,
-            D=D, E=W.shape[2] - 3 * D, SAVE=save, **_launch_options(D),
+            D=D, SAVE=save, **_launch_options(D),
         )  # fmt: skip
     return y, W_final, gates, delta
 
@@ -221,7 +219,7 @@ def _backward(
     with torch.cuda.device_of(u):
         _backward_kernel[(B * H,)](
             u.contiguous(), gates, delta, W_final, dy.contiguous(), dW_final.contiguous(), du, dW, T,
-            D=D, E=W_final.shape[2] - 3 * D, **_launch_options(D),
+            D=D, **_launch_options(D),
         )  # fmt: skip
     return du, dW
 
@@ -257,7 +255,7 @@ def srwm_triton(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     """Run T steps of the recurrence on a GPU. Same contract as `srwm_naive`.
 
     Differentiable once in u and W, also through the final weights, at any T. What it keeps for the backward
-    pass is 5D + 2E floats per token and head, and nothing when no gradient is wanted.
+    pass is 5D + 8 floats per token and head, and nothing when no gradient is wanted.
 
     Args:
         u: Inputs [B, H, T, D], float32 or float64, on CUDA (anywhere in Triton's interpreter).

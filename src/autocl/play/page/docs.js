@@ -10,11 +10,11 @@ curl -s "${location.origin}/sessions/$SESSION/learn?label=cat" -H "Content-Type:
 curl -s ${location.origin}/sessions/$SESSION/predict -H "Content-Type: image/jpeg" --data-binary @unknown.jpg
 curl -s ${location.origin}/sessions/$SESSION/state -o state.safetensors`;
 
-const shown = (schema) => make("pre", { tabIndex: 0 }, JSON.stringify(schema, null, 1));
+const named = (key, value) => (value?.$ref ? described.components.schemas[value.$ref.split("/").pop()] : value);
+const shown = (schema) => make("pre", { tabIndex: 0 }, JSON.stringify(schema, named, 1));
 
 for (const [path, methods] of Object.entries(described.paths)) {
   for (const [method, { summary, requestBody, responses }] of Object.entries(methods)) {
-    if (method === "parameters") continue;
     const body = requestBody?.content["application/json"]?.schema;
     const answer = Object.values(responses)[0].content?.["application/json"]?.schema;
     find("endpoints").append(make(
@@ -25,4 +25,3 @@ for (const [path, methods] of Object.entries(described.paths)) {
     ));
   }
 }
-find("endpoints").append(make("section", { className: "endpoint" }, make("h2", {}, "Schemas"), shown(described.components.schemas)));

@@ -1,0 +1,108 @@
+"""Bicubic resizing with the bytes of Pillow's, in a quarter to half of its time.
+
+Every output pixel is a weighted mean of the input pixels around its place: first along rows, then along
+columns, in whole numbers, rounded to bytes after each. Sums run over contiguous lines, which become vector
+instructions; so the picture is turned on its side before the first pass, and back before the second.
+
+Pillow from 13 on does some tall pictures in the other order, which rounds differently; here, as in Pillow
+before, rows come first, so that features of a picture do not depend on Pillow's version.
+
+Shape legend: S = pixels a side of the result, H, W = pixels of the input, K = most inputs of an output pixel.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from autocl.ops.jit import njit
+
+BITS = 22
+"""Binary digits of a weight behind the point."""
+GAP = 2.0
+"""Pictures more than so many times too big are first shrunk by a whole factor, which is cheap."""
+BLOCK = 16
+"""Columns of pixels that are turned together: their lines stay in the cache."""
+
+Pixels = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+
+
+def resize(image: Image.Image, side: int) -> Pixels:
+    """An RGB image squeezed to [S, S, 3], as by `Image.resize(…, BICUBIC, reducing_gap=GAP)`.
+
+    Example:
+        >>> resize(Image.new("RGB", (640, 480), "red"), 224)[100, 100].tolist()
+        [255, 0, 0]
+    """
+    width, height = image.size
+    across, down = (int(length / side / GAP) or 1 for length in image.size)
+    if max(across, down) > 1:
+        image = image.reduce((across, down))
+    W, H = image.size
+    lines = np.asarray(image.transpose(Image.Transpose.TRANSPOSE)).reshape(W, H * 3)
+    narrow = np.empty((side, H * 3), np.uint8)
+    weigh(lines, *taps(W, width / across, side), narrow)
+    upright = np.empty((H, side, 3), np.uint8)
+    turn(narrow.reshape(side, H, 3), upright)
+    out = np.empty((side, side * 3), np.uint8)
+    weigh(upright.reshape(H, side * 3), *taps(H, height / down, side), out)
+    return out.reshape(side, side, 3)
+
+
+@lru_cache(maxsize=64)
+def taps(length: int, covered: float, side: int) -> tuple[Ints, Ints]:
+    """Number of the first input of each output, [S], and weights of the inputs from there on, [S, K].
+
+    Args:
+        length: lines of the input.
+        covered: part of them that the output shows; a bit less than all after an uneven whole factor.
+        side: S.
+    """
+    scale = float(np.float32(covered)) / side  # Pillow keeps it in single precision
+    stretch = max(scale, 1.0)  # the filter never becomes narrower than the input's pixels
+    centre = (np.arange(side) + 0.5) * scale
+    first = np.maximum((centre - 2 * stretch + 0.5).astype(np.int32), 0)
+    stop = np.minimum((centre + 2 * stretch + 0.5).astype(np.int32), length)
+    place = first[:, None] + np.arange(int((stop - first).max()))
+    weight = np.where(place < stop[:, None], cubic((place - centre[:, None] + 0.5) * (1 / stretch)), 0.0)
+    # Summed from left to right, as Pillow does, so that the last bit is the same.
+    weight *= 1 / np.add.accumulate(weight, axis=1)[:, -1:]
+    return first, np.trunc(weight * 2**BITS + np.copysign(0.5, weight)).astype(np.int32)
+
+
+def cubic(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Keys' interpolation kernel with a = -0.5, which is 0 from distance 2 on."""
+    x = np.abs(x)
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * -0.5
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+@njit(nogil=True)
+def weigh(x: Pixels, first: Ints, weight: Ints, out: Pixels) -> None:
+    """Fill out [S, n] with weighted means of lines of x [L, n]; see `taps`."""
+    length, n = x.shape
+    total = np.empty(n, np.int32)
+    for i in range(len(first)):
+        total[:] = 1 << (BITS - 1)
+        for k in range(min(weight.shape[1], length - first[i])):
+            w = weight[i, k]
+            line = x[first[i] + k]
+            for j in range(n):
+                total[j] += np.int32(line[j]) * w
+        for j in range(n):
+            out[i, j] = min(max(total[j] >> BITS, 0), 255)
+
+
+@njit(nogil=True)
+def turn(x: Pixels, out: Pixels) -> None:
+    """Fill out [H, W, 3] with x [W, H, 3]."""
+    W, H, _ = x.shape
+    for start in range(0, W, BLOCK):
+        for a in range(H):
+            for b in range(start, min(start + BLOCK, W)):
+                out[a, b, 0] = x[b, a, 0]
+                out[a, b, 1] = x[b, a, 1]
+                out[a, b, 2] = x[b, a, 2]
