@@ -49,7 +49,7 @@ class Readout(nn.Module):
         self.register_buffer("_like", torch.zeros(()), persistent=False)
 
     def independent(self, f: Tensor) -> bool:
-        """Whether each query of f [B, Q, F] gets the same answer, bit for bit, beside any others."""
+        """Whether rows of f [B, T, F] mean the same, bit for bit, beside any others (see `Learner`)."""
         return False
 
     @abstractmethod

@@ -91,6 +91,8 @@ class Memory(NamedTuple):
         fast = x.device.type == "cpu" and x.dtype == self.weight.dtype and not torch.is_grad_enabled()
         squeeze = _compiled_squeeze if fast else _squeeze
         streams = [squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
+        if len(streams) == 1:
+            return Memory(*(part[None] for part in streams[0]))
         return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
 
     def without(self, label: int) -> "Memory":

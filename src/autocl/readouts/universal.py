@@ -57,7 +57,7 @@ class UniversalReadout(Readout):
     """
 
     per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
-    test_every = 32
+    test_every = 64
     any_length = True
 
     def __init__(self, n_features: int = 0) -> None:
