@@ -6,8 +6,7 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
-from autocl.readouts import kernel, universal
-from autocl.readouts.compiled import marks
+from autocl.readouts import compiled, experts, kernel, universal
 from autocl.readouts.memory import Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -25,10 +24,11 @@ def test_answers_are_those_of_the_definition(
     state = learned(readout, f[:, :demos], y[:, :demos], outputs)
     queries = torch.cat([f[:, demos:], 3 * torch.randn(1, 5, length), torch.zeros(1, 1, length)], 1)
     with torch.no_grad():
-        compiled = readout.prepare(state)
-        assert isinstance(compiled, universal.Compiled)
-        ours = compiled(queries)
-        monkeypatch.setattr(universal, "compiles", lambda x: False)
+        prepared = readout.prepare(state)
+        assert isinstance(prepared, universal.Compiled)
+        ours = prepared(queries)
+        for module in (universal, experts):
+            monkeypatch.setattr(module, "compiles", lambda x: False)
         defined = readout._prepare(state)(queries)
     torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-4, atol=2e-4)
     torch.testing.assert_close(ours.novelty, defined.novelty, rtol=1e-5, atol=1e-6)
@@ -51,11 +51,23 @@ def test_marks_are_those_of_the_definition() -> None:
     scores = scores.masked_fill(~seen[:, None, None], -1e4)
     label = torch.tensor([0, 1, 3, 4, 1] * 6)
     weight = torch.rand(1, 30, generator=generator).double() * (torch.arange(30) % 7 > 0)
-    loss, accuracy = marks(scores[0], label, weight[0], seen[0])
+    loss, accuracy = compiled.marks(scores[0], label, weight[0], seen[0])
     target = torch.nn.functional.one_hot(label, 5).double()[None]
     defined = universal.marks(scores, target, weight)
     torch.testing.assert_close(loss, defined[0][0])
     torch.testing.assert_close(accuracy, defined[1][0])
+
+
+@pytest.mark.parametrize(("points", "asked"), [(1, 1), (7, 3), (64, 64), (65, 20)])
+def test_kernels_are_solved_as_defined(points: int, asked: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, points, 9, generator=generator).double()
+    distance = torch.cdist(x, x).square()
+    rate, diagonal = torch.tensor([[0.05, 0.3]]).double(), 1.1 + torch.rand(1, 2, points).double()
+    target = torch.randn(1, points, 4, generator=generator).double()
+    arguments = (distance, rate, diagonal, target, asked)
+    for ours, defined in zip(compiled.solve_kernels(*arguments), experts.solve_kernels(*arguments), strict=True):
+        torch.testing.assert_close(ours, defined)
 
 
 def test_gelu_is_torchs() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg import lapack
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -38,6 +39,25 @@ def marks(left_out: Tensor, label: Tensor, weight: Tensor, seen: Tensor) -> tupl
     accuracy = np.empty(len(left_out))
     kernel.marks(*(t.numpy() for t in (left_out.contiguous(), label, weight, seen)), loss, accuracy)
     return torch.from_numpy(loss), torch.from_numpy(accuracy)
+
+
+def solve_kernels(
+    distance: Tensor, rate: Tensor, diagonal: Tensor, target: Tensor, asked: int
+) -> tuple[Tensor, Tensor]:
+    """As `experts.solve_kernels`, for one stream: one matrix serves all kernels, since new memory is slow."""
+    E, M = diagonal.shape[1:]
+    near = np.empty((M, M))
+    dual, last = np.empty((E, M, target.shape[2])), np.empty((E, asked))
+    far, rates, own = (_numbers(t[0]) for t in (distance, rate, diagonal))
+    for e in range(E):
+        kernel.gaussian(far, rates[e], own[e], near)
+        # LAPACK counts columns first: its upper triangle is the lower one here.
+        _, failed = lapack.dpotrf(near.T, lower=0, overwrite_a=1, clean=0)
+        if failed:
+            raise torch.linalg.LinAlgError("a kernel matrix is not positive definite")
+        dual[e], _ = lapack.dpotrs(near.T, target[0].numpy(), lower=0)
+        last[e] = lapack.dpotri(near[M - asked :, M - asked :].T, lower=0)[0].diagonal()
+    return torch.from_numpy(dual)[None], torch.from_numpy(last)[None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.readouts.groups import REACH, Groups, classes_of, clusters_of
-from autocl.readouts.moments import Moments
+from autocl.readouts.moments import Moments, compiles
 
 KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
 """(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
@@ -180,15 +180,33 @@ def _kernels(
     # it is the inverse of what the last block of the Cholesky factor makes alone.
     last_first = square.flip(1)
     distance = last_first[..., None] + last_first[:, None] - prototype.flip(1) @ columns.flip(2)
-    near = torch.exp(-rate[..., None, None] * distance.clamp(min=0)[:, None])
     doubt = noise * (1 / moments.memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
     diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0).flip(2)
-    factor = torch.linalg.cholesky(near.diagonal_scatter(diagonal, dim1=2, dim2=3))
-    dual = torch.cholesky_solve(moments.target.flip(1)[:, None], factor).flip(2)
-    M, asked = used.shape[1], moments.asked
-    last = torch.cholesky_inverse(factor[..., M - asked :, M - asked :]).diagonal(dim1=2, dim2=3).flip(2)
+    solve, asked = solve_kernels, moments.asked
+    if compiles(distance):
+        from autocl.readouts.compiled import solve_kernels as solve
+    dual, last = (t.flip(2) for t in solve(distance, rate, diagonal, moments.target.flip(1), asked))
     left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
     return Kernels(inner, columns, square, rate, dual, left_out)
+
+
+def solve_kernels(
+    distance: Tensor, rate: Tensor, diagonal: Tensor, target: Tensor, asked: int
+) -> tuple[Tensor, Tensor]:
+    """Weights of kernel ridge regression [B, E, M, N], and the last diagonal elements of the inverse kernel.
+
+    Args:
+        distance: [B, M, M], squared.
+        rate: [B, E], of the Gaussian kernels.
+        diagonal: [B, E, M], of the kernels with their noise.
+        target: [B, M, N].
+        asked: how many of the last diagonal elements, [B, E, asked].
+    """
+    near = torch.exp(-rate[..., None, None] * distance.clamp(min=0)[:, None])
+    factor = torch.linalg.cholesky(near.diagonal_scatter(diagonal, dim1=2, dim2=3))
+    last = factor[..., len(target[0]) - asked :, len(target[0]) - asked :]
+    inverse = torch.cholesky_inverse(last).diagonal(dim1=2, dim2=3)
+    return torch.cholesky_solve(target[:, None], factor), inverse
 
 
 def ridge(moments: Moments) -> Linear:

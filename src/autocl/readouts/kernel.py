@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
 from autocl.ops.jit import njit
-from autocl.ops.srwm.simd import exp, load, splat, store
+from autocl.ops.srwm.simd import exp, load, maximum, splat, store
 from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, UNSEEN
 
 LANES = 4
@@ -310,6 +310,21 @@ def _products(x, wide, z, power):
             power[q] += x[q, d] ** 2
             for j in range(J):
                 z[q, j] += x[q, d] * wide[d, j]
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def gaussian(distance, rate, diagonal, out):
+    """Fill the lower triangle of out [M, M] with exp(-rate · distance [M, M]), and its diagonal as given."""
+    M = len(distance)
+    factor, zero = splat(-rate), splat(0.0)
+    for i in range(M):
+        far, near = distance[i], out[i]
+        whole = min((i + LANES - 1) // LANES * LANES, M - M % LANES)
+        for j in range(0, whole, LANES):
+            store(near, j, exp(factor * maximum(load(far, j), zero)))
+        for j in range(whole, i):
+            near[j] = math.exp(-rate * max(far[j], 0.0))
+        near[i] = diagonal[i]
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})

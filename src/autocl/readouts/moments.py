@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autocl.ops.backends import available
 from autocl.readouts.memory import FREE, Memory
 
 
@@ -75,3 +76,8 @@ class Moments(NamedTuple):
         """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
         places = self.target.sum(1, keepdim=True)
         return ((places * self.target).sum(-1) <= 1).to(places.dtype)
+
+
+def compiles(x: Tensor) -> bool:
+    """Whether kernels can answer for streams x [B, …]: one stream, on the CPU, nothing to differentiate."""
+    return len(x) == 1 and x.device.type == "cpu" and not torch.is_grad_enabled() and available("numba")

@@ -21,12 +21,11 @@ from torch.nn import functional as F
 
 from autocl.errors import InputError
 from autocl.layers.base import version_of
-from autocl.ops.backends import available
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
 from autocl.readouts.experts import NAMES, Experts, all_experts
 from autocl.readouts.memory import FREE, Memory
-from autocl.readouts.moments import Moments
+from autocl.readouts.moments import Moments, compiles
 
 if TYPE_CHECKING:
     from autocl.readouts.compiled import Answers
@@ -217,11 +216,6 @@ class Compiled:
             return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
         logits, novelty = self.answers(self.readout.key(f)[0].double().contiguous())
         return Answer(logits[None].to(f.dtype), novelty[None].to(f.dtype))
-
-
-def compiles(x: Tensor) -> bool:
-    """Whether kernels can answer for streams x [B, …]: one stream, on the CPU, nothing to differentiate."""
-    return len(x) == 1 and x.device.type == "cpu" and not torch.is_grad_enabled() and available("numba")
 
 
 def examine(left_out: Tensor, moments: Moments) -> Examination:
