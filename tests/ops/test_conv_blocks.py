@@ -198,6 +198,7 @@ def test_without_gradients_nan_stays_nan_and_only_in_its_image():
 def test_without_gradients_changed_weights_are_noticed(filters):
     torch.manual_seed(0)
     encoder = Conv4(channels=1, height=16, width=16, filters=filters).eval()
+    another = Conv4(channels=1, height=16, width=16, filters=filters)
     other = Conv4(channels=1, height=16, width=16, filters=filters).state_dict()
     x = torch.randn(2, 1, 16, 16)
     conv = encoder.blocks[2][0]
@@ -216,7 +217,7 @@ def test_without_gradients_changed_weights_are_noticed(filters):
         lambda: setattr(conv, "weight", torch.nn.Parameter(torch.randn_like(conv.weight))),
         lambda: encoder.load_state_dict(other),
         lambda: encoder.load_state_dict({k: v.clone() for k, v in other.items()}, assign=True),
-        lambda: encoder.blocks.__setitem__(0, Conv4(channels=1, height=16, width=16, filters=filters).blocks[0]),
+        lambda: encoder.blocks.__setitem__(0, another.blocks[0]),
         fused_step,
         encoder.double,
     ]

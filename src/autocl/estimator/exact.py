@@ -2,8 +2,9 @@
 
 Matrix products round differently for different numbers of rows. So demos are learned one at a time, queries
 are answered in blocks of one size (filled up with copies), and no image is encoded all alone, unless the
-learner or the encoder is known not to mind, as kernels that take one after the other do not. A convolution's result for an image is the same beside one neighbour or beside thirty, but by `torch.conv2d` not
-without any. These are observations (oneDNN, tests/test_estimator_exact.py), not promises of the library.
+learner or the encoder is known not to mind, as kernels that take one after the other do not. A convolution's
+result for an image is the same beside one neighbour or beside thirty, but by `torch.conv2d` not without any.
+These are observations (oneDNN, tests/test_estimator_exact.py), not promises of the library.
 
 Where there are more classes than a learner has outputs, several states of it share them: class i belongs to
 state i // N, and only that state learns its demos. `Learner.predict_together` says how states answer
@@ -151,8 +152,10 @@ def learn_exact(
                 tested += 1
                 right += int(_masked(answers, counts).argmax()) == outputs[start]
             stop = start + 1
-            while together and stop < len(outputs) and not (test and _is_tested(learner, seen + stop - start)):
-                stop += 1
+            if together:
+                after = range(start + 1, len(outputs))
+                tests = (i for i in after if test and _is_tested(learner, seen + i - start))
+                stop = next(tests, len(outputs))
             places = [place_of(learner, output) for output in outputs[start:stop]]
             at = places[0][0]
             y = torch.tensor([[place for _, place in places]], device=f.device)

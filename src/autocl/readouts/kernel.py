@@ -1,8 +1,8 @@
 """numba kernels of the universal read-out, for one stream: answers, examination, mergers, clusters.
 
 Each query is computed by itself, in one order of operations, so its answer does not depend on its company.
-Where loops run over neighbours in memory they become vector instructions. `autocl.readouts.experts`, `combiner`
-and `memory` define what is computed; tests/readouts/test_compiled.py compares.
+Where loops run over neighbours in memory they become vector instructions. `experts`, `combiner`, `memory` and
+`universal` beside it define what is computed; tests/readouts/test_compiled.py compares.
 
 Shape legend: Q = queries, D = dimensions, M = prototypes, K = columns of the whitening factor, E = experts,
 L = linear experts, G = their groups in all, N = classes, P = prototypes that are examined, S = sharpnesses,
@@ -382,11 +382,10 @@ def _closest(cost, label, i):
 
 @njit(nogil=True, error_model="numpy")
 def squeeze(prototype, weight, label, scatter, singles, place, x, y):
-    """Take demos x [T, D] of labels y [T] into a full memory: each makes two of one label become one. In place.
+    """Take demos x [T, D] of labels y [T] into a full memory: each makes two of one label become one.
 
-    The first `singles` places keep single demos; demo t takes place[t] if that is one of them.
+    In place. The first `singles` places keep single demos; demo t takes place[t] if that is one of them.
     """
-    M, D = prototype.shape
     one = weight.dtype.type(1)
     p, w, a = prototype[singles:], weight[singles:], label[singles:]
     cost = np.full((len(w), len(w)), np.inf, prototype.dtype)
@@ -397,7 +396,7 @@ def squeeze(prototype, weight, label, scatter, singles, place, x, y):
     near = np.empty(len(w), np.int64)
     for i in range(len(w)):
         near[i] = _closest(cost, a, i)
-    new = np.empty(D, prototype.dtype)
+    new = np.empty(prototype.shape[1], prototype.dtype)
     changed = np.empty(2, np.int64)
     for t in range(len(x)):
         new[:], n, c = x[t], one, y[t]
@@ -507,9 +506,8 @@ def _ward(d):
         between = d[i, j]
         for a in range(m):
             if alive[a] and a != i:
-                whole = size[i] + size[j] + size[a]
-                new = ((size[i] + size[a]) * d[i, a] + (size[j] + size[a]) * d[j, a] - size[a] * between) / whole
-                d[i, a] = d[a, i] = new
+                both = (size[i] + size[a]) * d[i, a] + (size[j] + size[a]) * d[j, a] - size[a] * between
+                d[i, a] = d[a, i] = both / (size[i] + size[j] + size[a])
         size[i] += size[j]
         for a in range(m - 1):
             if not alive[a]:

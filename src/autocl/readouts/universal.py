@@ -90,17 +90,17 @@ class UniversalReadout(Readout):
 
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
-        member = F.one_hot(y, state["count"].shape[1]).to(f.dtype)
-        memory, x = Memory.of(state), self.key(f)
-        length = torch.full_like(state["length"], f.shape[-1])
-        if bool((state["length"] == 0).all()):
+        memory, x, length = Memory.of(state), self.key(f), state["length"]
+        count = state["count"].scatter_add(1, y, f.new_ones(()).expand(y.shape))
+        if (known := int(length[0])) == 0:
             memory = Memory.empty(len(x), memory.weight.shape[1], x)
-        elif not torch.equal(length, state["length"]):
+            length = torch.full_like(length, f.shape[-1])
+        elif known != f.shape[-1]:
             raise InputError(
-                f"the stream began with features of length {int(state['length'][0])}, these have length "
-                f"{f.shape[-1]}: one stream has features of one length"
+                f"the stream began with features of length {known}, these have length {f.shape[-1]}: one "
+                "stream has features of one length"
             )
-        return {"count": state["count"] + member.sum(1), "length": length, **memory.learn(x, y)._asdict()}
+        return {"count": count, "length": length, **memory.learn(x, y)._asdict()}
 
     def read(self, f: Tensor, state: State) -> Tensor:
         """Logits [B, Q, N] of queries f [B, Q, F]; far below all others for classes without demos."""
