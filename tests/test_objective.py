@@ -178,21 +178,6 @@ def test_the_body_answers_alone_at_every_term(learner: Learner) -> None:
     assert torch.equal(weighted.losses.values.tril(), plain.losses.values.tril())
 
 
-def test_forward_fills_the_upper_triangle_and_leaves_the_loss_alone(learner: Learner) -> None:
-    f, batch = features(), streams(3)
-    plain = acl_objective(learner, f, batch, ObjectiveConfig())
-    full = acl_objective(learner, f, batch, ObjectiveConfig(), forward=True)
-    assert full.losses.values.isfinite().all()
-    assert full.accuracies.values.isfinite().all()
-    torch.testing.assert_close(full.loss, plain.loss)
-    state = learner.learn_features(
-        f[batch.tasks[0].demos], batch.tasks[0].demo_labels, learner.initial_state(2)
-    )
-    logits = learner.predict_features(f[batch.tasks[2].queries], state)
-    expected = F.cross_entropy(logits.flatten(0, 1), batch.tasks[2].query_labels.flatten())
-    torch.testing.assert_close(full.losses.values[0, 2], expected.detach())
-
-
 def test_a_stream_in_two_parts_is_one_long_pass(learner: Learner) -> None:
     f, whole = features(), streams(4)
     parts = [dataclasses.replace(whole, tasks=t) for t in (whole.tasks[:2], whole.tasks[2:])]

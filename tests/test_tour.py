@@ -80,7 +80,7 @@ def test_mistakes_are_the_wrong_answers():
     runs = contest.digit_streams("class", shots=2, runs=1)
     method = InContext(small(TEN))
     matrix = run_streams(method, runs).matrix
-    found, asked = mistakes(method, runs)
+    found, asked = mistakes(method, runs[0])
     sizes = torch.tensor([t.queries.shape[1] for t in runs[0].tasks], dtype=torch.float64)
     right = (matrix.values[0, -1] * sizes).sum()
     assert asked == sizes.sum()

@@ -73,7 +73,6 @@ def acl_objective(
     config: ObjectiveConfig,
     *,
     state: LearnerState | None = None,
-    forward: bool = False,
 ) -> StreamLosses:
     """Take a batch of streams through the learner.
 
@@ -83,7 +82,6 @@ def acl_objective(
         batch: the streams.
         config: the terms of the loss.
         state: where the streams start; default: the initial state.
-        forward: also ask about tasks that are still to come (above the diagonal); never part of the loss.
     """
     tasks = batch.tasks
     M, B = len(tasks), len(tasks[0].demos)
@@ -102,12 +100,11 @@ def acl_objective(
             first[i] = answer.loss
             terms.append(weight * answer.term)
         state = learner.learn_features(features[task.demos], task.demo_labels, state)
-        asked = tasks if forward else tasks[: i + 1]
-        for j, answer in enumerate(_ask(learner, features, asked, state, config)):
+        for j, answer in enumerate(_ask(learner, features, tasks[: i + 1], state, config)):
             losses[i, j], accuracies[i, j] = answer.loss, answer.accuracy
             if j == i:
                 terms.append(weight * answer.term)
-            elif j < i and config.acl:
+            elif config.acl:
                 terms.append(answer.term)
     return StreamLosses(
         loss=torch.stack(terms).mean(),

@@ -1,16 +1,12 @@
 """Streams small enough to learn in a moment."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from dot_images import dots
+from dot_images import Streams, dots
 
 from autocl.data.eval_streams import split_stream
 from autocl.data.stream import Stream
 from autocl.data.stream_config import Scenario
-
-Streams = Callable[..., list[Stream]]
 
 
 @pytest.fixture(scope="session")

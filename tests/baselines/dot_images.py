@@ -1,8 +1,14 @@
 """Images that a small network learns in a moment: noisy copies of one random pattern for each class."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from autocl.data.imageset import ImageSet
+from autocl.data.stream import Stream
+
+Streams = Callable[..., list[Stream]]
+"""Type of the fixture `streams`."""
 
 
 def dots(split: str, *, classes: int = 6, each: int = 24, seed: int = 0, size: int = 8) -> ImageSet:

@@ -7,9 +7,8 @@ import torch
 
 from autocl.baselines import StreamInfo, get_method, method_names
 from autocl.baselines.embedding import Embedding
-from autocl.baselines.finetuning import DEMOS
+from autocl.baselines.finetuning import DEMOS, Joint, Rehearsal
 from autocl.baselines.regularisation import LwF
-from autocl.baselines.replay import Joint, Rehearsal
 from autocl.data.stream import side_by_side
 from autocl.encoders import Identity
 from autocl.errors import InputError

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from conftest import Streams
-from dot_images import dots
+from dot_images import Streams, dots
 from torch.nn import functional as F
 
 from autocl.baselines.base import get_method

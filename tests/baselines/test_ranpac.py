@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import Streams
+from dot_images import Streams
 from torch.nn import functional as F
 
 from autocl.baselines.base import get_method

@@ -75,7 +75,7 @@ def test_show(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_sheet_shows_the_images() -> None:
     x = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 3), dtype=np.uint8)
-    sheet = np.asarray(contact_sheet(from_arrays(x, [0, 0, 0, 1, 1]), zoom=1))
+    sheet = np.asarray(contact_sheet(from_arrays(x, [0, 0, 0, 1, 1])))[::2, ::2]
     np.testing.assert_array_equal(sheet[:8, 9:17], x[1])
     np.testing.assert_array_equal(sheet[9:17, :8], x[3])
     assert (sheet[9:17, 18:] == 128).all(), "a class with fewer images leaves its row open"

@@ -185,7 +185,6 @@ def test_mini_streams__own_the_first_two_classes_of_each_task() -> None:
             "no validation",
         ),
         (lambda: split_stream(TRAIN, TEST, scenario="x", shots=1, run=0), "scenario=.x. is not known"),  # type: ignore
-        (lambda: split_stream(TRAIN, TEST, scenario="class", shots=1, run=0, ways=3), "ways=3 must lie"),
     ],
 )
 def test_streams__impossible__are_refused_with_the_reason(make, message) -> None:  # type: ignore[no-untyped-def]

@@ -72,7 +72,7 @@ def test_change_and_rank_by_hand() -> None:
         boundaries=(1,),
         tasks=("a",),
     )
-    assert eye.effective_rank("y").flatten().tolist() == pytest.approx([8.0, 8.0])
+    assert eye.effective_rank().flatten().tolist() == pytest.approx([8.0, 8.0])
     with pytest.raises(InputError, match="'z'"):
         film.block("z")
 

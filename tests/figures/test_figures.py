@@ -21,7 +21,6 @@ from autocl.figures import (
     plot_transfer_matrix,
     plot_weight_change,
     plot_weight_strip,
-    plot_weights,
     weight_film,
 )
 from autocl.matrix import TransferMatrix
@@ -61,7 +60,7 @@ def test_heat_map_has_numbers_names_and_gaps() -> None:
 def test_given_axes_are_drawn_on_and_returned() -> None:
     _, ax = plt.subplots()
     assert plot_transfer_matrix(TransferMatrix(torch.eye(2)), ax=ax) is ax
-    assert plot_weights(film(), ax=ax) is ax
+    assert plot_weight_strip(film(), ax=ax) is ax
 
 
 def test_accuracy_over_the_stream_starts_each_bold_line_where_its_task_does() -> None:
@@ -90,30 +89,22 @@ def test_emergence_draws_every_term_and_dashes_the_backward_ones() -> None:
 
 def test_weights_rates_change_and_rank() -> None:
     f = film()
-    image = plot_weights(f, block="k", layer=1, head=2, demo=3).images[0].get_array()
-    assert np.allclose(image, f.block("k")[3, 1, 2])
-    change = plot_weights(f, change=True).images[0].get_array()
-    assert np.allclose(change, f.block("y")[-1, 0, 0] - f.block("y")[0, 0, 0])
-    rates = plot_learning_rates(f, layer=1, head=2)
-    assert np.allclose(rates.lines[0].get_ydata(), f.rates[:, 1, 2, 0])
     middle = plot_learning_rates(f)
     assert np.allclose(middle.lines[3].get_ydata(), np.median(f.rates[:, 0, :, 3], axis=1))
     steps = plot_weight_change(f, layer=1)
     assert np.allclose(steps.lines[1].get_ydata(), f.change()[:, 1, :, 1].mean(1))
-    rank = plot_effective_rank(f, block="q")
-    assert np.allclose(rank.lines[1].get_ydata(), f.effective_rank("q")[:, 1].mean(1))
-    strip = plot_weight_strip(f, task=1, layer=1, head=2, frames=3)
+    rank = plot_effective_rank(f)
+    assert np.allclose(rank.lines[1].get_ydata(), f.effective_rank()[:, 1].mean(1))
+    strip = plot_weight_strip(f, task=1)
     shown = np.ma.filled(strip.images[0].get_array(), np.nan)
-    assert shown.shape == (28 + 3, 3 * 9)
+    assert shown.shape == (28 + 3, 5 * 9)
     for name, rows, columns, moment in (
-        ("y", slice(8), slice(9, 17), 4),
-        ("β", slice(27, None), slice(18, 26), 6),
+        ("y", slice(8), slice(9, 17), 3),
+        ("β", slice(27, None), slice(18, 26), 4),
     ):
-        block = f.block(name)[:, 1, 2]
-        assert np.allclose(shown[rows, columns], block[moment] / block.abs().max()), "demos 2 to 6 in thirds"
-    assert [t.get_text() for t in strip.get_xticklabels()] == ["2", "4", "6"]
-    with pytest.raises(InputError, match="layer 2, head 0"):
-        plot_weights(f, layer=2)
+        block = f.block(name)[:, 0, 0]
+        assert np.allclose(shown[rows, columns], block[moment] / block.abs().max()), "demos 2 to 6"
+    assert [t.get_text() for t in strip.get_xticklabels()] == ["2", "3", "4", "5", "6"]
     with pytest.raises(InputError, match="task 2"):
         plot_weight_strip(f, task=2)
 

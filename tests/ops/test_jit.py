@@ -9,7 +9,7 @@ import pytest
 from autocl.ops.conv_blocks import kernel as conv
 from autocl.ops.delta import kernel as delta
 from autocl.ops.jit import _ForgivingCache
-from autocl.ops.srwm.forward import forward_kernel
+from autocl.ops.srwm.kernel import forward_kernel
 
 KERNEL = """
 from autocl.ops.jit import njit
@@ -83,6 +83,6 @@ def test_a_damaged_cache_is_built_anew(run, suffix, damage):
 
 
 def test_the_real_kernels_are_forgiving_too():
-    srwm = forward_kernel(8, 4, "torch.float32")
+    srwm = forward_kernel(8, "torch.float32")
     kernels = [conv.forward, conv.backward, delta.forward, delta.backward, srwm]
     assert all(isinstance(kernel._cache, _ForgivingCache) for kernel in kernels)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from autocl.cli.main import usable_cores
 from autocl.ops.threads import WORTH_SHARING, in_threads
-from autocl.threads import usable_cores
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """FineTuning: an MLP that is trained by gradient descent on one task after another.
 
 Everything hand-crafted is a variation of this loop. As it stands it is plain fine-tuning; the settings are
-those of Hsu et al. 2018, "Re-evaluating continual learning scenarios".
+those of Hsu et al. 2018, "Re-evaluating continual learning scenarios". Last come methods that keep images of
+earlier tasks: joint training, the upper bound, and naive rehearsal.
 
 Shape legend: R = runs, B = batch, Q = queries, N = outputs, P = parameters.
 """
@@ -61,16 +62,6 @@ epochs 4, 20 (adam and sgd also 100) × batch 128, 8, with three runs, by the av
 of five tasks. README.md has the numbers."""
 
 
-def schedule_of(name: str, diet: Diet, scenario: Scenario) -> Schedule:
-    """The schedule of a method by name; one that was not searched for has that of the full diet.
-
-    Example:
-        >>> schedule_of("sgd", "demos", "domain")
-        Schedule(epochs=4, batch=8)
-    """
-    return DEMOS[name][scenario] if diet == "demos" and name in DEMOS else FULL
-
-
 Optimizer = Literal["sgd", "adam", "adagrad"]
 QUERY_BATCH = 1000
 """Queries answered at a time; bounds memory at R · 1000 · D floats."""
@@ -97,7 +88,8 @@ class FineTuning(Method):
 
     def schedule(self, scenario: Scenario) -> Schedule:
         """Epochs and batch as they will be used."""
-        usual = schedule_of(self.name, self.diet, scenario)
+        searched = self.diet == "demos" and self.name in DEMOS
+        usual = DEMOS[self.name][scenario] if searched else FULL
         return Schedule(self.epochs or usual.epochs, self.batch or usual.batch)
 
     def settings(self) -> dict[str, Any]:
@@ -245,3 +237,59 @@ class Adagrad(FineTuning):
     name = "adagrad"
     optimizer: Optimizer = "adagrad"
     lr: Positive = 0.01
+
+
+class Replay(FineTuning):
+    """Fine-tuning on the new task and on what was kept of the earlier ones."""
+
+    uses_replay = True
+
+    def begin(self, info: StreamInfo) -> None:
+        """Draw the networks of all runs and forget the rest."""
+        super().begin(info)
+        self.kept: list[TaskExamples] = []
+
+    def _stored(self) -> list[TaskExamples]:
+        return self.kept
+
+
+@register
+class Joint(Replay):
+    """A new network at each boundary, trained on all tasks so far, mixed. Not continual learning."""
+
+    name = "joint"
+
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
+        self.kept = [*self.kept, share]
+        self._start_networks()
+        return self.kept
+
+
+@register
+class Rehearsal(Replay):
+    """A memory of fixed size, shared equally by the tasks so far; old and new images count alike."""
+
+    name = "rehearsal"
+
+    memory: Count = 1100
+    """Images in all. 1,100 of them as float32 take the bytes of the two tensors that a regulariser keeps
+    beside a network of 2 × 400 units on 32×32 pixels."""
+
+    def _material(self, share: TaskExamples) -> list[TaskExamples]:
+        # Old images are few: repeat them until they weigh about as much as the new ones.
+        times = max(share.index.shape[1] // self.memory, 1)
+        return self.kept * times + [share]
+
+    def _after(self, share: TaskExamples, examples: Examples) -> None:
+        each = self.memory // (len(self.kept) + 1)
+        self.kept = [self._some(s, each) for s in [*self.kept, share]]
+
+    def _some(self, share: TaskExamples, n: int) -> TaskExamples:
+        """At most n random images for each run."""
+        size = share.index.shape[1]
+        chosen = torch.stack([torch.randperm(size, generator=g)[:n] for g in self._generators])
+        return TaskExamples(
+            images=share.images,
+            index=share.index.gather(1, chosen),
+            labels=share.labels.gather(1, chosen),
+        )

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from autocl import __version__
 from autocl.errors import AutoclError
 from autocl.names import resolve
-from autocl.threads import configure_threads
 
 
 @dataclass(frozen=True)
@@ -115,3 +115,34 @@ def _function(command: Command) -> Callable[..., Any]:
 def _failed(message: str, status: int) -> int:
     print(f"autocl: {message}", file=sys.stderr)
     return status
+
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""File in which Linux states a container's share of the processors: quota and period, or "max"."""
+
+
+def configure_threads() -> None:
+    """Let torch's threads sleep while they wait, and have no more of them than this process may use cores.
+
+    OpenMP's threads spin while they wait. On a machine that does anything else they spin against the other
+    load: a training step took nine times as long (`docs/use.md`). Sleeping costs microseconds. It must be
+    said before torch is imported. Values that the user has set are kept; child processes inherit them.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")  # the same for Intel's OpenMP
+    os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
+
+
+def usable_cores(quota: Path = QUOTA) -> int:
+    """Cores that this process may use: those it is bound to, and no more than its container's share.
+
+    Args:
+        quota: the file with the container's share.
+    """
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        allowed, period = quota.read_text(encoding="ascii").split()
+        share = bound if allowed == "max" else int(allowed) // int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        share = bound
+    return max(1, min(bound, share))

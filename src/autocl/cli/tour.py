@@ -53,7 +53,7 @@ def tour(
     first = contests[0][0].entered[0]
     assert isinstance(first.method, InContext)  # what _opened gives is first
     # Questions come after the last demo, so the method must still stand at the end of the digits.
-    wrong, asked = mistakes(first.method, contests[0][0].streams)
+    wrong, asked = mistakes(first.method, contests[0][0].streams[0])
     used = use(names[0]) if contest.outputs(learners) >= contest.DIGITS else None
     if used is not None:
         say(

@@ -194,7 +194,6 @@ def split_stream(
     run: int,
     classes_per_task: int = 2,
     tasks: int | None = None,
-    ways: int | None = None,
     demos: Demos = "random",
     part: Part = "test",
 ) -> Stream:
@@ -208,7 +207,6 @@ def split_stream(
         run: number of the run, decides the demos.
         classes_per_task: classes that a task owns.
         tasks: how many tasks, from the first class on; default: as many as the set has classes for.
-        ways: use only this many first classes of each task; default: all.
         demos: see `build_stream`.
         part: see `build_stream`.
 
@@ -219,12 +217,9 @@ def split_stream(
         >>> [task.name for task in stream.tasks]                                           # doctest: +SKIP
         ['mnist-01', 'mnist-23', 'mnist-45', 'mnist-67', 'mnist-89']
     """
-    ways = classes_per_task if ways is None else ways
-    if not 1 <= ways <= classes_per_task:
-        raise InputError(f"ways={ways} must lie between 1 and classes_per_task={classes_per_task}")
     tasks = train.n_classes // classes_per_task if tasks is None else tasks
     specs = [
-        _spec(train, test, tuple(range(t * classes_per_task, t * classes_per_task + ways)))
+        _spec(train, test, tuple(range(t * classes_per_task, (t + 1) * classes_per_task)))
         for t in range(tasks)
     ]
     return build_stream(

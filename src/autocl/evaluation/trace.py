@@ -101,9 +101,9 @@ class WeightFilm:
         cuts = [D, D, D, steps.shape[-2] - 3 * D]
         return torch.stack([part.flatten(-2).norm(dim=-1) for part in torch.split(steps, cuts, dim=-2)], -1)
 
-    def effective_rank(self, block: str = "y") -> Tensor:
-        """exp(entropy of the normalised singular values) of a block, [T + 1, L, H] (Roy & Vetterli 2007)."""
-        values = torch.linalg.svdvals(self.block(block).double())
+    def effective_rank(self) -> Tensor:
+        """exp(entropy of the normalised singular values) of y-blocks, [T + 1, L, H] (Roy & Vetterli 2007)."""
+        values = torch.linalg.svdvals(self.block("y").double())
         share = values / values.sum(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
         return torch.exp(-torch.special.xlogy(share, share).sum(-1))
 

@@ -6,7 +6,6 @@ from autocl.figures.weights import (
     plot_learning_rates,
     plot_weight_change,
     plot_weight_strip,
-    plot_weights,
     weight_film,
 )
 
@@ -18,7 +17,6 @@ __all__ = [
     "plot_transfer_matrix",
     "plot_weight_change",
     "plot_weight_strip",
-    "plot_weights",
     "plot_world",
     "weight_film",
 ]

@@ -14,76 +14,29 @@ from autocl.evaluation.trace import WeightFilm
 from autocl.figures.style import COLOURS, DIVERGING, axes, mark_boundaries, quiet
 from autocl.layers.srwm import BLOCKS
 
-
-def plot_weights(
-    film: WeightFilm,
-    *,
-    block: str = "y",
-    layer: int = 0,
-    head: int = 0,
-    demo: int = -1,
-    change: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """One block of one head as an image.
-
-    Args:
-        film: from `record_film`.
-        block: y, q, k or β.
-        layer: of the self-modifying layers, from 0.
-        head: from 0.
-        demo: after how many demos; negative counts from the end.
-        change: show the difference to the initial weights instead of the weights.
-        ax: where to draw.
-    """
-    _check(film, layer, head)
-    frames = film.block(block)[:, layer, head]
-    shown = frames[demo] - frames[0] if change else frames[demo]
-    # One scale for the whole film, so that frames can be compared.
-    limit = float((frames - frames[0] if change else frames).abs().max()) or 1.0
-    ax = axes(ax, size=(2.6, 2.6))
-    ax.imshow(
-        shown.numpy(), cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto" if block == "β" else "equal"
-    )
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.set_title(f"{'Δ' if change else ''}{block}, layer {layer + 1}, head {head + 1}", fontsize="small")
-    return ax
+STRIP = 10
+"""Moments of a strip, evenly spread from a task's first demo to its last."""
 
 
-def plot_weight_strip(
-    film: WeightFilm,
-    *,
-    task: int = 0,
-    layer: int = 0,
-    head: int = 0,
-    frames: int = 10,
-    change: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """The paper's Figures 3-5: the four blocks of one head while the demos of one task are shown.
+def plot_weight_strip(film: WeightFilm, *, task: int = 0, ax: Axes | None = None) -> Axes:
+    """The paper's Figures 3-5: the four blocks of a head while the demos of one task are shown.
 
-    Each block has its own scale, the same at all moments: the query block is small beside the others.
+    It is the first head of the first layer. Each block has its own scale, the same at all moments: the query
+    block is small beside the others.
 
     Args:
         film: from `record_film`.
         task: position in the stream, from 0.
-        layer: of the self-modifying layers, from 0.
-        head: from 0.
-        frames: moments, evenly spread from the task's first demo to its last.
-        change: show differences to the initial weights.
         ax: where to draw.
     """
-    _check(film, layer, head)
     if not 0 <= task < len(film.tasks):
         raise InputError(f"task {task} is not in this film: it has tasks 0 to {len(film.tasks) - 1}")
     start, end = (0, *film.boundaries)[task], film.boundaries[task]
-    moments = np.unique(np.linspace(start, end, frames).round().astype(int))
+    moments = np.unique(np.linspace(start, end, STRIP).round().astype(int))
     D = film.head_size
     blocks = []
     for name in BLOCKS:
-        block = film.block(name)[:, layer, head].numpy()
-        block = block - block[0] if change else block
+        block = film.block(name)[:, 0, 0].numpy()
         blocks.append(block[moments] / (np.abs(block).max() or 1.0))
     # Blocks and moments apart by one empty row and column.
     tiles = np.insert(np.concatenate(blocks, axis=1), [D, 2 * D, 3 * D], np.nan, axis=1)
@@ -94,13 +47,12 @@ def plot_weight_strip(
     ax.set_yticks([D / 2, 1.5 * D + 1, 2.5 * D + 2, 3 * D + 4.5], BLOCKS)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_xlabel(f"demos seen; task {task + 1}: {film.tasks[task]}, layer {layer + 1}, head {head + 1}")
+    ax.set_xlabel(f"demos seen; task {task + 1}: {film.tasks[task]}")
     return ax
 
 
 def plot_weight_change(film: WeightFilm, *, layer: int = 0, ax: Axes | None = None) -> Axes:
     """Movement of each block at each demo, mean over the heads of a layer."""
-    _check(film, layer, 0)
     ax = axes(ax, size=(7.0, 2.8))
     change = film.change()[:, layer].mean(1).numpy()
     for i, block in enumerate(BLOCKS):
@@ -108,34 +60,29 @@ def plot_weight_change(film: WeightFilm, *, layer: int = 0, ax: Axes | None = No
     return _over_demos(ax, film, f"step of the weights, layer {layer + 1}")
 
 
-def plot_learning_rates(
-    film: WeightFilm, *, layer: int = 0, head: int | None = None, ax: Axes | None = None
-) -> Axes:
-    """σ(β) of each block at each demo; of one head, or the median of all with the middle half of them."""
-    _check(film, layer, head or 0)
+def plot_learning_rates(film: WeightFilm, *, layer: int = 0, ax: Axes | None = None) -> Axes:
+    """σ(β) of each block at each demo: the median of the heads, and the middle half of them."""
     ax = axes(ax, size=(7.0, 2.8))
     rates = film.rates[:, layer].numpy()
     x = range(1, len(rates) + 1)
     for i, block in enumerate(BLOCKS):
         low, middle, high = np.quantile(rates[:, :, i], (0.25, 0.5, 0.75), axis=1)
-        if head is None:
-            ax.fill_between(x, low, high, color=COLOURS[i], alpha=0.12, lw=0)
-        line = middle if head is None else rates[:, head, i]
-        ax.plot(x, line, color=COLOURS[i], linewidth=1.4, label=block)
+        ax.fill_between(x, low, high, color=COLOURS[i], alpha=0.12, lw=0)
+        ax.plot(x, middle, color=COLOURS[i], linewidth=1.4, label=block)
     ax.set_ylim(0, 1)
-    return _over_demos(ax, film, f"σ(β), layer {layer + 1}" + ("" if head is None else f", head {head + 1}"))
+    return _over_demos(ax, film, f"σ(β), layer {layer + 1}")
 
 
-def plot_effective_rank(film: WeightFilm, *, block: str = "y", ax: Axes | None = None) -> Axes:
-    """Effective rank of a block over the stream, one line for each layer; the band spans the heads."""
+def plot_effective_rank(film: WeightFilm, *, ax: Axes | None = None) -> Axes:
+    """Effective rank of the y-block over the stream, one line for each layer; the band spans the heads."""
     ax = axes(ax, size=(7.0, 2.8))
-    rank = film.effective_rank(block).numpy()
+    rank = film.effective_rank().numpy()
     x = range(len(rank))
     for layer in range(rank.shape[1]):
         colour = COLOURS[layer % len(COLOURS)]
         ax.fill_between(x, rank[:, layer].min(1), rank[:, layer].max(1), color=colour, alpha=0.12, lw=0)
         ax.plot(x, rank[:, layer].mean(1), color=colour, linewidth=1.6, label=f"layer {layer + 1}")
-    return _over_demos(ax, film, f"effective rank of {block} (of {film.head_size})")
+    return _over_demos(ax, film, f"effective rank of y (of {film.head_size})")
 
 
 def _over_demos(ax: Axes, film: WeightFilm, what: str) -> Axes:
@@ -148,15 +95,6 @@ def _over_demos(ax: Axes, film: WeightFilm, what: str) -> Axes:
     return ax
 
 
-def _check(film: WeightFilm, layer: int, head: int) -> None:
-    _, layers, heads = film.weights.shape[:3]
-    if not (0 <= layer < layers and 0 <= head < heads):
-        raise InputError(
-            f"layer {layer}, head {head} is not in this film: it has layers 0 to {layers - 1} of heads 0 to "
-            f"{heads - 1}"
-        )
-
-
 GAP = 6
 CAPTION = 16
 FRAME_MS = 90
@@ -164,24 +102,22 @@ SHADES = 61
 """Colours of weights: enough to see changes, few enough for a small file."""
 
 
-def weight_film(
-    film: WeightFilm, *, layer: int = 0, heads: int = 3, every: int = 2, change: bool = True, pixels: int = 8
-) -> bytes:
+def weight_film(film: WeightFilm, *, heads: int = 3, every: int = 2, pixels: int = 8) -> bytes:
     """An animated GIF: rows are heads, columns the blocks y, q, k, β, one frame every few demos.
+
+    It shows what the first layer learned: the differences to its initial weights.
 
     Args:
         film: from `record_film`.
-        layer: of the self-modifying layers.
         heads: the first so many.
         every: demos between frames.
-        change: show differences to the initial weights, which are what was learned.
         pixels: a side of one weight on the screen; a file grows with it.
     """
     demos = [*range(0, len(film.labels), every), len(film.labels)]
     blocks = []
     for name in BLOCKS:
-        frames = film.block(name)[:, layer, :heads]
-        frames = frames - frames[0] if change else frames
+        frames = film.block(name)[:, 0, :heads]
+        frames = frames - frames[0]
         limit = float(frames.abs().max()) or 1.0
         blocks.append((frames / limit).numpy())
     images = [_frame(film, [block[d] for block in blocks], d, pixels) for d in demos]

@@ -38,8 +38,8 @@ def finetuned_omniglot() -> Recipe:
         learner=replace(base.learner, channels=3),
         streams=FIFTEEN_SHOTS,
         optimiser=RATE,
-        validation=Validation(every=50, batches=8),
-        steps=300,
+        validation=Validation(every=25, batches=8),
+        steps=100,
         batch_size=16,
     )
 

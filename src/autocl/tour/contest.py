@@ -189,15 +189,14 @@ class Mistake:
     """Probability it gave its answer."""
 
 
-def mistakes(method: Method, streams: Sequence[Stream], *, run: int = 0) -> tuple[list[Mistake], int]:
-    """All mistakes of one run at the end of its stream, the surest first, and how many images were asked."""
-    found, asked = [], 0
-    for task in streams[run].tasks:
-        names = _names(streams[run])
+def mistakes(method: Method, stream: Stream) -> tuple[list[Mistake], int]:
+    """All mistakes of the first run at the end of its stream, the surest first, and the images asked."""
+    found, asked, names = [], 0, _names(stream)
+    for task in stream.tasks:
         _, images = task.sets
         assert isinstance(images, ImageSet)  # the tour has no others
         index, labels = task.queries[0], task.query_labels[0]
-        shares = method.predict(images, index)[run].double().softmax(-1)
+        shares = method.predict(images, index)[0].double().softmax(-1)
         sure, answers = shares.max(-1)
         asked += len(answers)
         for i in (answers != labels).nonzero()[:, 0].tolist():

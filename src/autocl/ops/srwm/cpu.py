@@ -59,7 +59,7 @@ def crop(wide: Tensor, shape: torch.Size, *, matrix: bool = False) -> Tensor:
 
 def _run(u: Tensor, W: Tensor, kept_steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y, W_final, and as many steps as told of act = [φ(q); φ(k); σ(β)] and delta = W(φ(q) − φ(k))."""
-    from autocl.ops.srwm.forward import forward_kernel  # imports numba: only when first used
+    from autocl.ops.srwm.kernel import forward_kernel  # imports numba: only when first used
 
     T, D = u.shape[2:]
     act, delta = _kept(u, kept_steps)
@@ -82,7 +82,7 @@ def _backward(
     dy: Tensor, dW_final: Tensor, u: Tensor, W_final: Tensor, act: Tensor, delta: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of u and of the initial W, from those of y and of the final W."""
-    from autocl.ops.srwm.backward import backward_kernel
+    from autocl.ops.srwm.kernel import backward_kernel
 
     T, D = u.shape[2:]
     group = act.shape[-1]
