@@ -17,7 +17,7 @@ from autocl.errors import DataError, InputError
 from autocl.evaluation import entry
 from autocl.evaluation.entry import Entry, find_methods, learner_entry, open_learner
 from autocl.evaluation.protocol import SetRef
-from autocl.evaluation.results import ResultLine, read_lines
+from autocl.evaluation.results import read_results
 from autocl.evaluation.verify import Check, quick_check, verify
 from autocl.figures.report import write_report
 
@@ -112,12 +112,12 @@ def test_a_method_runs_beside_a_learner(learner_file: Path, capsys: pytest.Captu
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert "sgd (demos diet)" in printed
-    found = read_lines(Path("results/split-mnist.jsonl"), ResultLine)
-    stored = {(line["entry"], line["setting"]): line for line in found}
+    found = read_results(Path("results"), "split-mnist")
+    stored = {result.key: result for result in found}
     sgd = stored["sgd (demos diet)", "class 5-task"]
-    assert sgd["incomparable"] == "only 10 queries of each task were asked"
-    assert sgd["trained"].recipe == "sgd"
-    assert sgd["cost"]["gradient_steps"] > 0
+    assert sgd.incomparable == "only 10 queries of each task were asked"
+    assert sgd.trained.recipe == "sgd"
+    assert sgd.cost["gradient_steps"] > 0
     assert not Path("results/report").exists(), "made when it is asked for"
 
 

@@ -14,7 +14,7 @@ from autocl.data.stream import Stream, side_by_side
 from autocl.errors import AutoclError, DataError, InputError
 from autocl.evaluation.entry import Entry, unsupported
 from autocl.evaluation.protocol import Options, Protocol, Setting
-from autocl.evaluation.results import Result, differences, percent, read_results, save_result, spread
+from autocl.evaluation.results import Result, differences, percent, read_results, rounded, save_result, spread
 from autocl.evaluation.statistics import metrics
 from autocl.matrix import TransferMatrix
 from autocl.passage import run_streams
@@ -47,7 +47,7 @@ def run(
     for setting in protocol.settings:
         known = Result(
             table=protocol.name, entry=entry.name, setting=setting.name,
-            trained=entry.trained, outputs=entry.outputs,
+            trained=entry.trained, outputs=entry.outputs, identity={}, cells={},
         )  # fmt: skip
         try:
             sets = _open(setting, entry)
@@ -114,7 +114,7 @@ def measure(
     return replace(
         known,
         tasks=_names(stream, drawn=len(stream) > runs),
-        matrix=matrix.mean(),
+        matrix=rounded(matrix.mean()),
         metrics={name: spread(s) for name, s in metrics(matrix).items()} if M > 1 else {},
         cells={name: percent(cell(matrix).tolist()) for name, cell in setting.cells.items()},
         incomparable=_incomparable(stream, options),

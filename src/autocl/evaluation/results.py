@@ -6,7 +6,7 @@ What differs from one run to the next, the time it took, stands apart in RESULTS
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -59,31 +59,6 @@ DIGITS = 4
 """Decimals of percentages; a test set of 10,000 images has steps of 0.01."""
 
 
-class ResultLine(TypedDict):
-    """A result as a line of its table's file has it; see `Result`."""
-
-    entry: str
-    setting: str
-    identity: dict[str, Any]
-    trained: Provenance
-    outputs: int | None
-    tasks: tuple[str, ...]
-    cells: dict[str, tuple[float, ...]]
-    matrix: list[list[float | None]] | None
-    metrics: dict[str, tuple[float, float]]
-    notes: tuple[str, ...]
-    incomparable: str
-    cost: "CostLine"
-
-
-class CostLine(TypedDict, total=False):
-    """Cost of one run; a result says all of it or nothing."""
-
-    examples: int
-    gradient_steps: int
-    state_bytes: int
-
-
 class SecondsLine(TypedDict):
     """Time of one run of a result."""
 
@@ -93,36 +68,52 @@ class SecondsLine(TypedDict):
     seconds: float
 
 
+COST = ("examples", "gradient_steps", "state_bytes")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """Accuracies of one entry in one setting, or the reason why it cannot be measured there."""
 
-    table: str
     entry: str
     setting: str
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any]
     """Everything else that decides the numbers: a stored result is reused only when all of it agrees."""
-    trained: Provenance = field(default_factory=Provenance)
-    outputs: int | None = None
+    trained: Provenance
+    outputs: int | None
     """Outputs of the entry; None: as many as needed."""
     tasks: tuple[str, ...] = ()
     """Names, in the order of the stream."""
-    matrix: TransferMatrix | None = None
-    """Mean accuracies over runs in [0, 1], [M, M]."""
+    cells: Mapping[str, tuple[float, ...]]
+    """Cell of the table -> percent, one for each run; empty when it cannot be measured."""
+    matrix: list[list[float | None]] | None = None
+    """Mean accuracies over runs in [0, 1], [M, M], as by `TransferMatrix.to_lists`."""
     metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Continual-learning metrics over runs in percent: mean, standard deviation."""
-    cells: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Cell of the table -> percent, one for each run; empty when it cannot be measured."""
     notes: tuple[str, ...] = ()
     """Remarks for readers, e.g. that a copy of a set is only a part."""
     incomparable: str = ""
     """Reason not to hold the numbers against the paper's; empty when one may."""
     cost: Mapping[str, int] = field(default_factory=dict)
-    """Cost of one run: examples, gradient_steps, state_bytes."""
+    """Cost of one run: all of `COST`, or nothing."""
+
+    table: str = ""
+    """It and what follows are not part of the line."""
     seconds: float | None = None
-    """Time of one run, on some machine; not part of the line."""
+    """Time of one run, on some machine."""
     unsupported: str = ""
     """Reason why the entry cannot be measured here (the paper's N.A.); such results are not stored."""
+
+    def __post_init__(self) -> None:
+        M, again = len(self.tasks), "delete the line and measure again"
+        if self.matrix is not None and [len(row) for row in self.matrix] != [M] * M:
+            raise InputError(f"the matrix is not [{M}, {M}], one row for each task: {again}")
+        if not all(v is None or 0 <= v <= 1 for row in self.matrix or [] for v in row):
+            raise InputError(f"the matrix holds what is no accuracy between 0 and 1: {again}")
+        if not all(0 <= v <= 100 for values in self.cells.values() for v in values):
+            raise InputError(f"cells hold what is no accuracy in percent: {again}")
+        if self.cost and self.cost.keys() != set(COST):
+            raise InputError(f"the cost must name {', '.join(COST)}: {again}")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -135,50 +126,11 @@ class Result:
         return tuple(note for note in self.notes if note.startswith(tuple(self.identity.get("data", ()))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a line of the table's file."""
+        """Plain data for a line of the table's file, which `parse_json` reads back."""
+        line = asdict(self) | {"trained": self.trained.to_dict()}
         return {
-            "entry": self.entry,
-            "setting": self.setting,
-            "identity": dict(self.identity),
-            "trained": self.trained.to_dict(),
-            "outputs": self.outputs,
-            "tasks": list(self.tasks),
-            "cells": {name: list(v) for name, v in self.cells.items()},
-            "matrix": None if self.matrix is None else _rounded(self.matrix.to_lists()),
-            "metrics": {name: list(v) for name, v in self.metrics.items()},
-            "notes": list(self.notes),
-            "incomparable": self.incomparable,
-            "cost": dict(self.cost),
+            name: value for name, value in line.items() if name not in ("table", "seconds", "unsupported")
         }
-
-    @staticmethod
-    def from_line(line: ResultLine, table: str) -> "Result":
-        """Read back what `to_dict` gave."""
-        matrix, tasks = line["matrix"], line["tasks"]
-        if matrix is not None and [len(row) for row in matrix] != [len(tasks)] * len(tasks):
-            raise InputError(f"its matrix is not [{len(tasks)}, {len(tasks)}], one row for each task")
-        shares = [v for row in matrix or [] for v in row if v is not None]
-        if not all(0 <= v <= 1 for v in shares):
-            raise InputError("its matrix holds what is no accuracy between 0 and 1")
-        if not all(0 <= v <= 100 for values in line["cells"].values() for v in values):
-            raise InputError("its cells hold what is no accuracy in percent")
-        if line["cost"] and line["cost"].keys() != CostLine.__optional_keys__:
-            raise InputError(f"its cost must name {', '.join(sorted(CostLine.__optional_keys__))}")
-        return Result(
-            table=table,
-            entry=line["entry"],
-            setting=line["setting"],
-            identity=line["identity"],
-            trained=line["trained"],
-            outputs=line["outputs"],
-            tasks=tasks,
-            matrix=None if matrix is None else TransferMatrix.from_lists(matrix),
-            metrics=line["metrics"],
-            cells=line["cells"],
-            notes=line["notes"],
-            incomparable=line["incomparable"],
-            cost={name: int(number) for name, number in line["cost"].items()},  # type: ignore[call-overload]
-        )
 
 
 def percent(values: Iterable[float]) -> tuple[float, ...]:
@@ -196,17 +148,12 @@ def read_results(folder: Path, table: str) -> list[Result]:
 
     First what learns in context, then what descends on all training images, then what descends on the demos.
     """
-    path = folder / f"{table}.jsonl"
     timed = read_lines(folder / SECONDS, SecondsLine)
     times = {(t["table"], t["entry"], t["setting"]): t["seconds"] for t in timed}
-    results = []
-    for line in read_lines(path, ResultLine):
-        try:
-            result = Result.from_line(line, table)
-        except InputError as error:
-            named = f"the line of {line['entry']}, {line['setting']}"
-            raise FileError(f"{path}: {named}: {error}; delete it and measure again") from error
-        results.append(replace(result, seconds=times.get((table, *result.key))))
+    results = [
+        replace(r, table=table, seconds=times.get((table, *r.key)), unsupported="")
+        for r in read_lines(folder / f"{table}.jsonl", Result)
+    ]
     kinds: dict[str, int] = {}
     for r in results:
         kind = 1 if r.trained.train_on == "full" else 2 if r.cost.get("gradient_steps") else 0
@@ -228,8 +175,6 @@ def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     return ", ".join(sorted(k for k in stored.keys() | wanted.keys() if stored.get(k) != wanted.get(k)))
 
 
-def _rounded(value: Any) -> Any:
-    """Nested lists of shares with the decimals of percentages."""
-    if isinstance(value, list):
-        return [_rounded(v) for v in value]
-    return None if value is None else round(value, DIGITS + 2)
+def rounded(matrix: TransferMatrix) -> list[list[float | None]]:
+    """A matrix of shares [M, M] as it is stored: with the decimals of percentages."""
+    return [[None if v is None else round(v, DIGITS + 2) for v in row] for row in matrix.to_lists()]

@@ -37,6 +37,7 @@ from autocl.figures.weights import (
     weight_film,
 )
 from autocl.files import write_bytes
+from autocl.matrix import TransferMatrix
 from autocl.recipes import meta_baselines
 
 TASKS, RUNS, EVERY, QUERIES, SHOTS = 5, 5, 3, 200, 15
@@ -209,9 +210,9 @@ def _table(protocol: Protocol, made: Sequence[Line]) -> dict[str, Any]:
         "alone": _rows(alone),
         "notes": [*numbered(beside), *footnotes(made)],
         "matrices": [
-            {"result": r, "map": heat(r.matrix, r.tasks), "found": _metrics(r)}
+            {"result": r, "map": heat(TransferMatrix.from_lists(r.matrix), r.tasks), "found": _metrics(r)}
             for r in results
-            if r.matrix is not None and r.matrix.tasks > 1
+            if r.matrix is not None and len(r.tasks) > 1
         ],
     }
 
