@@ -38,12 +38,14 @@ def test_ranpac__stream__equals_one_solution_over_all_demos(streams: Streams) ->
     assert float(passed.matrix.average().mean()) > 0.9
 
 
-def test_best_penalty__demos__is_the_one_of_the_primal_solutions() -> None:
+@pytest.mark.parametrize("units", [8, 40])
+def test_best_penalty__fewer_or_more_features_than_demos__is_that_of_the_definition(units: int) -> None:
     torch.manual_seed(0)
-    h, y = torch.randn(20, 8), torch.randn(20, 2)
+    h, y = torch.randn(20, units), torch.randn(20, 2)
     errors = []
     for penalty in PENALTIES:
-        W = torch.linalg.solve(h[:16].T @ h[:16] + penalty * torch.eye(8), h[:16].T @ y[:16])
+        A = h[:16].double()
+        W = torch.linalg.solve(A.T @ A + penalty * torch.eye(units), A.T @ y[:16].double()).float()
         errors.append(float((h[16:] @ W - y[16:]).square().mean()))
     assert errors[PENALTIES.index(best_penalty(h, y))] <= min(errors) * 1.01
 

@@ -195,6 +195,16 @@ def test_command__no_names__zoo_and_statistics_of_the_table(coded: Coded) -> Non
     assert [e.trained.recipe for e in every] == list(PROTOCOLS["backbone"].statistics)
 
 
+def test_command__a_method_with_a_size__has_it_and_says_so(coded: Coded) -> None:
+    table = PROTOCOLS["split-cifar100"]
+    (entry,) = find_backbone_entries(table, ["coded"], (), ["ranpac@37"])
+    assert entry.name == "ranpac@37 (features of coded)"
+    assert entry.method.settings()["units"] == 37
+    for wrong in ("ridge@3", "ranpac@", "ranpac@many"):
+        with pytest.raises(InputError, match=f"no method '{wrong}': only ranpac@NUMBER takes a size"):
+            find_backbone_entries(table, ["coded"], (), [wrong])
+
+
 def test_no_backbone_installed__is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Backbone:
         raise InputError(f"{name} is not here")

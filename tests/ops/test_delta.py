@@ -138,7 +138,7 @@ def test_a_nan_is_not_hidden():
     assert y[0, 0, 1:, 0].isnan().all()
 
 
-def test_torch_compile_and_export_take_the_operator():
+def test_torch_export_takes_the_loop():
     class Model(torch.nn.Module):
         def forward(self, *inputs: Tensor) -> Tensor:
             y, W_final = delta(*inputs, backend="cpu")
@@ -147,9 +147,6 @@ def test_torch_compile_and_export_take_the_operator():
     inputs = make(2, 2, 5, 4, 4, dtype=torch.float32)
     program = torch.export.export(Model(), inputs)
     torch.testing.assert_close(program.module()(*inputs), Model()(*inputs))
-    assert "delta_forward" in str(program.graph)
-    checked = (*(x.requires_grad_() for x in inputs), False)
-    torch.library.opcheck(torch.ops.autocl.delta_forward.default, checked)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 Shape legend: R = runs, T = demos, Q = queries, F = features, M = random features, N = outputs.
 """
 
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ class RanPAC(Method):
     needs = frozenset({"encoder"})
 
     diet: Diet = "demos"
-    embedding: Embedding | Learner | str | Path | None = field(default=None)
+    embedding: Embedding | Learner | str | Path | None = None
     """The encoder, or a learner (itself, its name or path) whose encoder is meant; it must be given."""
     units: Count = 2000
     """M. The original has 10,000; the state grows with the square."""
@@ -104,12 +103,16 @@ class RanPAC(Method):
 def best_penalty(h: Tensor, y: Tensor) -> float:
     """The λ whose solution on the first four fifths of h [T, M], y [T, N] errs least on the last fifth."""
     cut = max(1, len(h) - max(1, len(h) // HELD_OUT))
-    K, across = h[:cut] @ h[:cut].T, h[cut:] @ h[:cut].T
+    known, asked = h[:cut], h[cut:]
+    # The same solution in terms of the random features, or of the demos: whichever are fewer.
+    if h.shape[1] < cut:
+        matrix, target, across = known.T @ known, known.T @ y[:cut], asked
+    else:
+        matrix, target, across = known @ known.T, y[:cut], asked @ known.T
     errors = []
     for penalty in PENALTIES:
-        # With fewer demos than random features the same solution is cheaper in terms of the demos.
-        L, failed = torch.linalg.cholesky_ex(K + penalty * torch.eye(cut))
-        error = (across @ torch.cholesky_solve(y[:cut], L) - y[cut:]).square().mean()
+        L, failed = torch.linalg.cholesky_ex(matrix + penalty * torch.eye(len(matrix)))
+        error = (across @ torch.cholesky_solve(target, L) - y[cut:]).square().mean()
         errors.append(torch.inf if failed or not error.isfinite() else float(error))
     return PENALTIES[min(range(len(errors)), key=errors.__getitem__)]
 

@@ -116,23 +116,24 @@ def architecture_of(config: AnyLearnerConfig) -> str:
 
 
 def method_entry(
-    name: str, *, load_set: Loader | None = None, features_of: str = "", **options: Any
+    name: str, *, called: str = "", load_set: Loader | None = None, features_of: str = "", **options: Any
 ) -> Entry:
     """A method of the registry as an entry, on images in the form its authors used.
 
     Args:
         name: see `autocl.baselines.base.method_names`.
+        called: its name in tables, where several of its kind stand in one.
         load_set: where image sets come from.
         features_of: the learner whose encoder it stands on, for its name in tables.
         **options: of the method, e.g. `diet="demos"`.
     """
-    method = get_method(name, **options)
+    method, called = get_method(name, **options), called or name
     settings = method.settings()
     apart = {"one run at a time": True} if method.side_by_side == 1 else {}
     facts = [f"features of {features_of}"] if features_of else []
     facts += [f"{options['diet']} diet"] if "diet" in options else []
     return Entry(
-        name=f"{name} ({', '.join(facts)})" if facts else name,
+        name=f"{called} ({', '.join(facts)})" if facts else called,
         method=method,
         fingerprint=_digest({"method": name, "framing": method.framing, **apart, **settings}),
         load=cache(load_set or (lambda ref: _framed(ref, method))),

@@ -32,6 +32,8 @@ STATISTICS: Mapping[str, Options] = {
 }  # fmt: skip
 """Methods measured when none is named, with their options. λ of ridge regression was chosen on validation
 classes for unit features and 15 shots (DESIGN, fact 9)."""
+SIZED = {"ranpac": "units"}
+"""Methods that may be named with a size, as `ranpac@2000`, and the option that it sets."""
 
 
 def backbone_entries(
@@ -47,7 +49,7 @@ def backbone_entries(
     Args:
         backbones: by name; default: the embedded ones that are installed.
         learners: of vectors, by name or path.
-        methods: with their options.
+        methods: with their options; a name may carry a size (`sized`).
         diet: what methods are fed of each task; default: each its own.
         say: is told what is left out, and why.
     """
@@ -70,13 +72,14 @@ def backbone_entries(
                 entries.append(_behind(entry, embedding, name, load_set))
         how: dict[str, Any] = {} if diet is None else {"diet": diet}
         how |= {"load_set": load_set, "features_of": title(name)}
-        for method, options in (methods or {}).items():
+        for called, options in (methods or {}).items():
+            method, size = sized(called)
             inside = "vit" in needs_of(method)
             if inside and not name.startswith(VIT):
                 left_out.append(f"{method} works inside a vision transformer, not on {name}: vit:FILE")
                 continue
             given = {"vit": name.removeprefix(VIT)} if inside else {"embedding": embedding}
-            entries.append(method_entry(method, **options, **given, **how))
+            entries.append(method_entry(method, called=called, **options, **size, **given, **how))
     if not entries:
         raise InputError(f"nothing can be measured behind a backbone ({'; '.join(left_out)})")
     for line in left_out:
@@ -100,6 +103,22 @@ def find_backbone_entries(
         methods = ("all",)
     named = usual if "all" in methods else {name: usual.get(name, {}) for name in methods}
     return backbone_entries(backbones, learners=learners, methods=named, **how)
+
+
+def sized(called: str) -> tuple[str, Options]:
+    """A method's name and the option that a size behind it sets.
+
+    Example:
+        >>> sized("ranpac@2000"), sized("ridge")
+        (('ranpac', {'units': 2000}), ('ridge', {}))
+    """
+    method, at, size = called.partition("@")
+    if not at:
+        return method, {}
+    if method not in SIZED or not size.isdecimal():
+        known = ", ".join(f"{name}@NUMBER" for name in SIZED)
+        raise InputError(f"there is no method {called!r}: only {known} takes a size")
+    return method, {SIZED[method]: int(size)}
 
 
 def embedding_of(name: str) -> BackboneEmbedding:
