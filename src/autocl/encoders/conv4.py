@@ -81,8 +81,11 @@ class Conv4(Encoder):
     def _parameters_of_blocks(self) -> Iterator[BlockParameters]:
         for block in self.blocks._modules.values():
             # As block.parameters(), which takes several times as long.
-            conv, norm = block._modules["0"]._parameters, block._modules["1"]._parameters
-            yield BlockParameters(conv["weight"], conv["bias"], norm["weight"], norm["bias"])
+            conv, norm = block._modules["0"], block._modules["1"]
+            assert isinstance(conv, nn.Conv2d)
+            assert isinstance(norm, nn.InstanceNorm2d)
+            assert conv.bias is not None
+            yield BlockParameters(conv.weight, conv.bias, norm.weight, norm.bias)
 
 
 def _block(channels: int, filters: int, norm: Norm, dropout: float) -> nn.Sequential:

@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from autocl.errors import StateError
 from autocl.ops.threads import in_threads
 from autocl.readouts import kernel
 from autocl.readouts.combiner import SHARPNESS, STRICTNESS, Combiner, Examination, class_sizes
@@ -54,7 +55,7 @@ def solve_kernels(
         # LAPACK counts columns first: its upper triangle is the lower one here.
         _, failed = lapack.dpotrf(near.T, lower=0, overwrite_a=1, clean=0)
         if failed:
-            raise torch.linalg.LinAlgError("a kernel matrix is not positive definite")
+            raise StateError("the memory has become unusable: a kernel matrix is not positive definite")
         dual[e], _ = lapack.dpotrs(near.T, target[0].numpy(), lower=0)
         last[e] = lapack.dpotri(near[M - asked :, M - asked :].T, lower=0)[0].diagonal()
     return torch.from_numpy(dual)[None], torch.from_numpy(last)[None]

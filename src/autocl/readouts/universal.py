@@ -91,7 +91,7 @@ class UniversalReadout(Readout):
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
         memory, x, length = Memory.of(state), self.key(f), state["length"]
-        count = state["count"].scatter_add(1, y, f.new_ones(()).expand(y.shape))
+        count = state["count"].scatter_add(1, y, torch.ones_like(y, dtype=state["count"].dtype))
         if (known := int(length[0])) == 0:
             memory = Memory.empty(len(x), memory.weight.shape[1], x)
             length = torch.full_like(length, f.shape[-1])
