@@ -42,7 +42,9 @@ def resize(images: Pixels, size: tuple[int, int], channels: int) -> Pixels:
         out[:] = images[:, None] if gray else images.transpose(0, 3, 1, 2)
         return out
     for row, image in enumerate(images):
-        picture = Image.fromarray(np.ascontiguousarray(image))
+        mode = "L" if gray else "RGB"
+        # Half the time of Image.fromarray, which has to find out what it was given.
+        picture = Image.frombuffer(mode, image.shape[1::-1], np.ascontiguousarray(image), "raw", mode, 0, 1)
         if channels == 1 and not gray:
             picture = picture.convert("L")
         if picture.size != size[::-1]:
@@ -84,12 +86,13 @@ def standardise_each(images: Tensor, *, floor: float | Tensor = MIN_STD) -> Tens
         >>> bool(x.mean().abs() < 1e-5), bool((x.std(correction=0) - 1).abs() < 1e-3)
         (True, True)
     """
-    # In double precision: a sum's last bits must not depend on how many images are summed side by side.
-    pixels = images.flatten(1).double()
-    mean = pixels.mean(1, keepdim=True)
-    deviation = (pixels - mean).square_().mean(1, keepdim=True).sqrt_()
-    deviation = torch.maximum(deviation, torch.as_tensor(floor, dtype=deviation.dtype))
-    return ((pixels - mean) / deviation).float().view_as(images)
+    # In double precision: a sum's last bits must not depend on how many images are summed side by side. By
+    # numpy, whose calls cost half of torch's for a single image.
+    pixels = images.reshape(len(images), -1).numpy().astype(np.float64)
+    pixels -= pixels.mean(1, keepdims=True)
+    deviation = np.sqrt(np.square(pixels).mean(1, keepdims=True))
+    pixels /= np.maximum(deviation, floor.numpy() if isinstance(floor, Tensor) else floor)
+    return torch.from_numpy(pixels.astype(np.float32)).view_as(images)
 
 
 def standardise_set(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
