@@ -58,7 +58,7 @@ def _gelu(a, scratch):
             a[c, h] *= min(max(0.5 + z * scratch[1, h], 0.0), 1.0)
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
 def _affine(x, weight, out):
     """out [C, H] += x [C, I] @ weight [I, H]."""
     C, inputs = x.shape
@@ -290,7 +290,7 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
             novelty[q] = 1 - math.exp(-nearest / (2 * spread))
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
 def _products(x, wide, z, power):
     """Fill z [Q, J] with x [Q, D] @ wide [D, J], and power [Q] with squared lengths.
 
