@@ -2,7 +2,8 @@
 
 Every variant is trained on the same streams for the same number of steps, with several seeds, and judged on
 the same streams of validation sets. "best expert" is the closed form that is best on them, with nothing
-learned; "gate" trusts experts by their marks, "reader" also corrects them (what ships). The others add a body
+learned; "gate" trusts experts by their marks, "reader" also corrects them (what ships), "wide" is the same
+with as many weights as a reader and a body. The others add a body
 that reads the examination as a stream of its own: for every prototype that was left out, what the experts
 said of the right class and of its strongest rivals, which was right, and a code of each class; it rewrites
 its fast weights as it reads, and its answer for a candidate is added to the reader's.
@@ -32,11 +33,13 @@ from autocl.encoders.backbones import get_backbone
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import backbone_eyes
 from autocl.layers.base import MIXERS, StackConfig
-from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, Combiner, Examination, Trust
+from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, Combiner, Examination, Gate, Reader, Trust
 from autocl.readouts.experts import NAMES
 from autocl.readouts.universal import UniversalReadout
 
 WIDTH, HEADS, CODES, RIVALS = 32, 2, 16, 3
+WIDE = 85
+"""Hidden units of "wide", so that it has as many weights as a reader of 64 with a body."""
 BODIES = ("srwm", "delta", "gated delta", "mesa", "attention")
 ALL = ("srwm", "delta", "gated delta", "mesa")
 """Layers of the body "all", one kind after the other; without attention, whose state grows."""
@@ -123,6 +126,14 @@ def layers_of(kind: str) -> nn.ModuleList:
     return MIXERS.get(kind)(StackConfig(width=WIDTH, heads=HEADS, depth=2, dropout=0.0))
 
 
+class Wide(Combiner):
+    """The combiner with more hidden units."""
+
+    def __init__(self) -> None:
+        super().__init__(len(NAMES))
+        self.gate, self.reader = Gate(len(NAMES), WIDE), Reader(len(NAMES), WIDE)
+
+
 class WithBody(Combiner):
     """The combiner with a body that reads the examination."""
 
@@ -174,7 +185,7 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=600)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=["gate", "reader", *BODIES, "all"])
+    parser.add_argument("--only", nargs="*", default=["gate", "reader", "wide", *BODIES, "all"])
     args = parser.parse_args()
     torch.set_num_threads(1)
     rng, readout = np.random.default_rng(0), UniversalReadout()
@@ -216,8 +227,8 @@ def trained(kind: str, tables: list[Table], steps: int, seed: int):
     if kind == "gate":
         combiner = train(tables, steps, seed, run=lambda c, t: answer(c, t, reading=False))
         return combiner, lambda t: answer(combiner, t, reading=False)
-    if kind == "reader":
-        combiner = train(tables, steps, seed)
+    if kind in ("reader", "wide"):
+        combiner = train(tables, steps, seed, make=Wide if kind == "wide" else lambda: Combiner(len(NAMES)))
         return combiner, lambda t: answer(combiner, t)
     combiner = train(tables, steps, seed, make=lambda: WithBody(kind), run=lambda c, t: c.with_body(t))
     return combiner, combiner.with_body

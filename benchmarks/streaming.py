@@ -14,7 +14,7 @@ from autocl import ContinualClassifier
 
 CLASSES = 10
 DEMOS = 64
-"""One by one in a round: a multiple of 32, because the default learner tests itself on one demo in 32."""
+"""One by one in a round: the default learner tests itself on one demo in so many."""
 
 
 def main() -> None:

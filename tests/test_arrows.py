@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "readouts": {"ops", "layers"},
     "zoo": set(),  # only names and files
     "learner": {*PARTS, "zoo"},
-    "data": set(),
+    "data": {"ops"},  # kernels on pixels
     "passage": {*MODEL, "data", "baselines"},  # it takes methods, and learners as methods, through streams
     "objective": {*MODEL, "data", "passage"},
     "baselines": {*MODEL, "data"},

@@ -269,4 +269,5 @@ def test_threads_may_predict_while_one_learns():
     for snapshot in snapshots:
         known.add(tuple(clf.rollback(snapshot).predict_proba(images(1))[0]))
     assert not wrong
+    assert seen
     assert set(seen) <= known

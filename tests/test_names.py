@@ -1,18 +1,11 @@
 """Names as people type them."""
 
-import doctest
-
 import pytest
 
-from autocl import names
 from autocl.errors import DataError, InputError
 from autocl.names import guess, match, resolve
 
 KNOWN = ["split-class", "split_domain", "quick"]
-
-
-def test_the_examples_run() -> None:
-    assert doctest.testmod(names).failed == 0
 
 
 def test_an_exact_name_goes_before_one_that_is_nearly_the_same() -> None:

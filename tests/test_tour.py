@@ -10,6 +10,7 @@ from rich.console import Console
 
 from autocl.baselines.incontext import InContext
 from autocl.cli.main import run_command
+from autocl.errors import InputError
 from autocl.learner import ReadoutLearner, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.passage import run_streams
@@ -61,7 +62,7 @@ def test_the_question_follows_the_outputs():
     many = contest.drawings({"a": growing}, shots=9, runs=1)
     assert [c.streams[0].n_outputs for c in (some, many)] == [20, 100]
     assert some.streams[0].tasks[0].demos.shape[1] == 4 * contest.DRAWN_SHOTS
-    with pytest.raises(Exception, match="runs must be at least 1"):
+    with pytest.raises(InputError, match="runs must be at least 1"):
         contest.digits({"a": two}, shots=1, runs=0)
 
 

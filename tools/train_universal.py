@@ -207,7 +207,8 @@ def table(
     moments = moments_of(state)
     experts = all_experts(moments)
     scores = experts.read(readout.key(f[:, len(y) :][:, known]).double())
-    exam = Examination(*(t.float() if t.is_floating_point() else t for t in examine(experts, moments)))
+    exam = examine(experts.left_out, moments)
+    exam = Examination(*(t.float() if t.is_floating_point() else t for t in exam))
     return Table(exam, scores.float(), torch.from_numpy(right)[None, known])
 
 

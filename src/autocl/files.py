@@ -188,18 +188,14 @@ def check_tensors(where: str | Path, tensors: Mapping[str, Tensor], wanted: Mapp
     Args:
         where: the file, for the message.
         tensors: what it holds.
-        wanted: the like of it; may lie on the meta device. Sides of size 0 grow with the stream: all of them
-            may have one other size.
+        wanted: the like of it; may lie on the meta device.
     """
-    grown: set[int] = set()
     if missing := [*(wanted.keys() - tensors.keys()), *(tensors.keys() - wanted.keys())]:
         name = min(missing)
         raise FileError(f"{where}: {'lacks' if name in wanted else 'holds an unknown'} tensor {name}")
     for name, want in wanted.items():
         t = tensors[name]
-        grown |= {n for n, w in zip(t.shape, want.shape, strict=False) if w == 0}
-        shape = [min(grown) if w == 0 else w for w in want.shape] if t.dim() == want.dim() else None
-        if t.dtype != want.dtype or list(t.shape) != shape:
+        if t.dtype != want.dtype or t.shape != want.shape:
             found, need = (f"{x.dtype} {list(x.shape)}".removeprefix("torch.") for x in (t, want))
             raise FileError(f"{where}: {name} is {found}, but must be {need}")
         if t.is_floating_point() and not bool(torch.isfinite(t).all()):

@@ -276,21 +276,13 @@ def _cifar100_strips(id: str, name: str) -> Miniature:
     return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)})
 
 
-def _npz(id: str, name: str) -> Miniature:
-    n = 300 if name == "cifar100" else 50
-    x, y = noise(n, 32, 32, 3), (np.arange(n) % (100 if name == "cifar100" else 10)).astype(np.uint8)
-    training = np.arange(n) < 200
+def _svhn_part() -> Miniature:
+    x, y = noise(50, 32, 32, 3), np.sort(np.arange(50) % 10).astype(np.uint8)
 
     def write(folder: Path) -> None:
-        if name == "cifar100":
-            np.savez_compressed(folder / "cifar100_subset.npz", x=x, fine=y, official_train=training)
-        else:
-            np.savez_compressed(folder / "svhn_train_first1083.npz", x=x, y=np.sort(y))
+        np.savez_compressed(folder / "svhn_train_first1083.npz", x=x, y=y)
 
-    if name == "cifar100":
-        pixels = {"train": by_class(x[:200], y[:200]), "test": by_class(x[200:], y[200:])}
-        return Miniature(id, name, write, {"train": (100, 200), "test": (100, 100)}, pixels)
-    return Miniature(id, name, write, {"train": (10, 40), "test": (10, 10)})
+    return Miniature("svhn npz", "svhn", write, {"train": (10, 40), "test": (10, 10)})
 
 
 def _svhn() -> Miniature:
@@ -323,7 +315,6 @@ MINIATURES = [
     _cifar100("fc100 binary", "fc100"),
     _cifar100_strips("cifar100 strips", "cifar100"),
     _cifar100_strips("fc100 strips", "fc100"),
-    _npz("cifar100 npz", "cifar100"),
-    _npz("svhn npz", "svhn"),
+    _svhn_part(),
     _svhn(),
 ]

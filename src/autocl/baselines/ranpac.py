@@ -3,7 +3,6 @@
 Shape legend: R = runs, T = demos, Q = queries, F = features, M = random features, N = outputs.
 """
 
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ class RanPAC(Method):
     needs = frozenset({"encoder"})
 
     diet: Diet = "demos"
-    embedding: Embedding | Learner | str | Path | None = field(default=None)
+    embedding: Embedding | Learner | str | Path | None = None
     """The encoder, or a learner (itself, its name or path) whose encoder is meant; it must be given."""
     units: Count = 2000
     """M. The original has 10,000; the state grows with the square."""

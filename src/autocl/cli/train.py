@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -221,13 +220,20 @@ def _stage(recipe: Recipe, ranks: parallel.Ranks) -> str:
     for number in range(1, STEPS + 1):
         train_step(run, module, number)
     seconds = (time.perf_counter() - started) / STEPS
-    unit = 1024 if sys.platform == "darwin" else 1  # of ru_maxrss, in which Linux counts kilobytes
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024
     weights = sum(p.numel() for p in run.learner.parameters())
     return (
         f"learner: {weights:,} parameters, {run.learner.initial_state().nbytes / 1024:.0f} KB of state\n"
         f"streams: {recipe.batch_size} a step, {len(run.train.batch(0).pool)} images to encode for them\n"
         f"time: {seconds:.2f} s a step with {torch.get_num_threads()} threads on {ranks.device}, "
         f"{seconds * recipe.steps / 60:.0f} minutes for {recipe.steps} steps, without validation\n"
-        f"memory: {peak:.0f} MB at the peak of these steps"
+        f"memory: {_peak_memory()} at the peak of these steps"
     )
+
+
+def _peak_memory() -> str:
+    try:
+        import resource
+    except ImportError:
+        return "not known on this system"
+    unit = 1024 if sys.platform == "darwin" else 1  # Linux counts kilobytes
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024:.0f} MB"

@@ -211,11 +211,11 @@ def split_stream(
         part: see `build_stream`.
 
     Example:
-        >>> from autocl.data import load                                                   # doctest: +SKIP
-        >>> mnist = load("mnist", "train"), load("mnist", "test")                          # doctest: +SKIP
-        >>> stream = split_stream(*mnist, scenario="class", shots=15, run=0)               # doctest: +SKIP
-        >>> [task.name for task in stream.tasks]                                           # doctest: +SKIP
-        ['mnist-01', 'mnist-23', 'mnist-45', 'mnist-67', 'mnist-89']
+        >>> from autocl.data import load
+        >>> digits = load("digits", "train"), load("digits", "test")
+        >>> stream = split_stream(*digits, scenario="class", shots=15, run=0)
+        >>> [task.name for task in stream.tasks]
+        ['digits-01', 'digits-23', 'digits-45', 'digits-67', 'digits-89']
     """
     tasks = train.n_classes // classes_per_task if tasks is None else tasks
     specs = [

@@ -181,7 +181,10 @@ def compute_features(
         workers: chunks in work at once, each in a thread: while one is computed another is read.
         dtype: on disk. Half precision changes no accuracy that was measured (`benchmarks/backbones.py`).
     """
-    pictures = _listed(pictures)
+    if isinstance(pictures, str | Path):
+        pictures = list_folder(pictures)
+    elif isinstance(pictures, ImageSet):
+        pictures = list_set(pictures)
     if workers < 1:
         raise InputError(f"workers={workers} is not possible: at least 1")
     store = _store(pictures, backbone, dtype)
@@ -205,20 +208,12 @@ def compute_features(
     return _labelled(features, pictures, store, backbone)
 
 
-def find_features(
-    pictures: ImageSet | PictureList | str | Path, backbone: Encoder, *, dtype: Precision = "float16"
-) -> FeatureSet | None:
+def find_features(pictures: ImageSet, backbone: Encoder) -> FeatureSet | None:
     """The result of `compute_features` if all of it is in the cache, else None."""
-    pictures = _listed(pictures)
-    store = _store(pictures, backbone, dtype)
+    listed = list_set(pictures)
+    store = _store(listed, backbone, "float16")
     features = store.whole()
-    return None if features is None else _labelled(features, pictures, store, backbone)
-
-
-def _listed(pictures: ImageSet | PictureList | str | Path) -> PictureList:
-    if isinstance(pictures, ImageSet):
-        return list_set(pictures)
-    return pictures if isinstance(pictures, PictureList) else list_folder(pictures)
+    return None if features is None else _labelled(features, listed, store, backbone)
 
 
 def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> FeatureStore:

@@ -24,14 +24,13 @@ from autocl.errors import DataError, InputError
 from autocl.pictures import decode, upright
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
-
+WHOLE = "all"
+"""Split of one's own images: they come without one."""
 WORTH_KEEPING = 1000
 """Pictures in a folder from which on decoding takes seconds."""
 
 
-def from_folder(
-    path: str | Path, *, size: int = 32, channels: int = 3, name: str | None = None, split: str = "all"
-) -> ImageSet:
+def from_folder(path: str | Path, *, size: int = 32, channels: int = 3) -> ImageSet:
     """Images in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …
 
     Classes and the files of a class are taken in alphabetical order; files that are no images by their
@@ -42,8 +41,6 @@ def from_folder(
         path: the folder of folders.
         size: pixels a side; images are squeezed into a square.
         channels: 1 or 3.
-        name: default: the folder's name.
-        split: what to call this part of the data.
 
     Example:
         >>> import tempfile
@@ -74,7 +71,7 @@ def from_folder(
     else:
         key = {"name": "folder", "path": str(top.resolve()), "size": size, "channels": channels}
         made, _ = decoded(key, build, size=size, channels=channels, edition=_listing(files))
-    return _measured(made, name or top.resolve().name, split)
+    return _measured(made, top.resolve().name)
 
 
 def _listing(files: Mapping[str, Sequence[Path]]) -> str:
@@ -94,7 +91,6 @@ def from_arrays(
     classes: Sequence[str] | None = None,
     size: int | None = None,
     name: str = "arrays",
-    split: str = "all",
 ) -> ImageSet:
     """Images and labels that are in memory already.
 
@@ -104,7 +100,6 @@ def from_arrays(
         classes: names of the labels in increasing order; default: the labels as text.
         size: pixels a side; default: as given.
         name: of the set.
-        split: what to call this part of the data.
 
     Example:
         >>> s = from_arrays(np.zeros((4, 8, 8), np.uint8), [7, 3, 7, 3])
@@ -134,7 +129,7 @@ def from_arrays(
         classes=tuple(classes) if classes is not None else tuple(str(value) for value in values),
         notes="",
     )
-    return _measured(made, name, split)
+    return _measured(made, name)
 
 
 def _class_files(top: Path) -> dict[str, list[Path]]:
@@ -170,7 +165,7 @@ def _as_images(x: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     return np.rint(values * 255).astype(np.uint8)
 
 
-def _measured(made: Arrays, name: str, split: str) -> ImageSet:
+def _measured(made: Arrays, name: str) -> ImageSet:
     """An image set whose statistics are those of its own pixels."""
     channels = made.images.shape[1]
     # From the histogram: exact, and no float copy of the images.
@@ -180,7 +175,7 @@ def _measured(made: Arrays, name: str, split: str) -> ImageSet:
     std = np.sqrt((counts * (value - mean[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1))
     return made.image_set(
         name=name,
-        split=split,
+        split=WHOLE,
         mean=tuple(float(m) for m in mean),
         # A channel of one value has no deviation to divide by.
         std=tuple(float(s) if s > 0 else 1.0 for s in std),
@@ -222,17 +217,15 @@ def list_set(images: ImageSet) -> PictureList:
     )  # fmt: skip
 
 
-def list_folder(path: str | Path, *, split: str = "all") -> PictureList:
+def list_folder(path: str | Path) -> PictureList:
     """The pictures in one folder per class: `path/cat/1.jpg`, `path/dog/x.png`, …, in alphabetical order."""
     top = Path(path).expanduser()
     found = [(file, label) for label, files in _class_files(top).items() for file in files]
     files, labels = zip(*found, strict=True)
-    return list_files(files, labels, name=top.resolve().name, split=split)
+    return list_files(files, labels, name=top.resolve().name)
 
 
-def list_files(
-    files: Sequence[str | Path], labels: Sequence[str], *, name: str = "files", split: str = "all"
-) -> PictureList:
+def list_files(files: Sequence[str | Path], labels: Sequence[str], *, name: str = "files") -> PictureList:
     """Picture files, each with the name of its class."""
     if len(files) != len(labels) or not files:
         raise InputError(f"{len(files)} files and {len(labels)} labels: give one label for each file")
@@ -251,6 +244,6 @@ def list_files(
             return upright(paths[i], channels=3, at_least=at_least)
 
     return PictureList(
-        name=name, split=split, classes=classes, starts=starts, order=order, hash=digest.hexdigest(),
+        name=name, split=WHOLE, classes=classes, starts=starts, order=order, hash=digest.hexdigest(),
         notes="", read=read,
     )  # fmt: skip

@@ -21,19 +21,22 @@ Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """float32 [n, C, H, W] in [0, 1] and a generator -> the same shape and range; see `autocl.data.Augment`."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledSet(ABC):
     """Images or vectors of K classes, sorted by class; those of class c are rows starts[c]:starts[c+1]."""
 
     name: str
     split: str
-    hash: str
-    """SHA-256 of the content."""
     starts: npt.NDArray[np.int64]
     """[K + 1], rising from 0 to n."""
     classes: tuple[str, ...]
-    """Class names, [K]."""
-    order: npt.NDArray[np.int64] | None
+    """Class names [K], unique across the splits of a set, so that leakage between splits can be asserted."""
+    hash: str = ""
+    """SHA-256 of the content: two sets are the same data iff these agree."""
+    order: npt.NDArray[np.int64] | None = None
     """[n]: position of each row in the file it was read from; rises within a class. None: unknown."""
+    notes: str = ""
+    """Remarks that results made from this copy of the data must carry, e.g. that it is only a part."""
 
     @property
     @abstractmethod
@@ -59,13 +62,18 @@ class LabelledSet(ABC):
         """Class number of each row, [n]."""
         return np.repeat(np.arange(self.n_classes, dtype=np.int64), self.counts)
 
-    def check_starts(self, n: int) -> None:
-        """Refuse boundaries that do not divide n rows among the classes."""
+    def check_rows(self, n: int) -> None:
+        """Refuse boundaries that do not divide n rows among the classes, and an order that is not of them."""
         rising = len(self.starts) == self.n_classes + 1 and bool(np.all(np.diff(self.starts) >= 0))
         if not (rising and self.starts[0] == 0 and self.starts[-1] == n):
             raise InputError(
                 f"set {self.name!r}: starts must rise from 0 to {n} with one entry more than the "
                 f"{self.n_classes} classes"
+            )
+        if self.order is not None and self.order.shape != (n,):
+            raise InputError(
+                f"set {self.name!r}: order must have one entry for each of the {n} rows, got shape "
+                f"{list(self.order.shape)}"
             )
 
 
@@ -100,24 +108,13 @@ class ImageSet(LabelledSet):
         (2, torch.Size([2, 3, 8, 8]))
     """
 
-    name: str
-    split: str
     images: npt.NDArray[np.uint8]
-    """[n, C, H, W], possibly memory-mapped; the images of class c are rows starts[c]:starts[c+1]."""
-    starts: npt.NDArray[np.int64]
-    """[K + 1], increasing from 0 to n."""
-    classes: tuple[str, ...]
-    """Class names, unique across the splits of a set, so that leakage between splits can be asserted."""
+    """[n, C, H, W], possibly memory-mapped."""
     mean: tuple[float, ...]
     """Per-channel mean of pixels scaled to [0, 1]; length C."""
     std: tuple[float, ...]
-    hash: str = ""
-    """SHA-256 of content (images, starts, classes): two sets are the same data iff these agree."""
     licence: str = ""
     citation: str = ""
-    order: npt.NDArray[np.int64] | None = None
-    notes: str = ""
-    """Remarks that results made from this copy of the data must carry, e.g. that it is only a part."""
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
@@ -125,16 +122,11 @@ class ImageSet(LabelledSet):
                 f"image set {self.name!r}: images must be uint8 [n, C, H, W], got "
                 f"{self.images.dtype} {list(self.images.shape)}"
             )
-        self.check_starts(len(self.images))
+        self.check_rows(len(self.images))
         if not len(self.mean) == len(self.std) == self.images.shape[1]:
             raise InputError(
                 f"image set {self.name!r}: mean {self.mean} and std {self.std} must have one value for each "
                 f"of the {self.images.shape[1]} channels"
-            )
-        if self.order is not None and self.order.shape != (len(self.images),):
-            raise InputError(
-                f"image set {self.name!r}: order must have one entry for each of the {len(self.images)} "
-                f"images, got shape {list(self.order.shape)}"
             )
 
     @property
@@ -240,20 +232,10 @@ class FeatureSet(LabelledSet):
         (2, [[[0.0, 1.0]], [[6.0, 7.0]]])
     """
 
-    name: str
-    split: str
     features: Floats
-    """[n, F]; those of class c are rows starts[c]:starts[c+1]."""
-    starts: npt.NDArray[np.int64]
-    """[K + 1], rising from 0 to n."""
-    classes: tuple[str, ...]
-    hash: str = ""
-    """SHA-256 that names images, backbone and precision: the same hash, the same vectors."""
+    """[n, F]. Their hash names images, backbone and precision."""
     backbone: str = ""
     """Name of the backbone; empty: ready-made vectors."""
-    order: npt.NDArray[np.int64] | None = None
-    notes: str = ""
-    """Remarks that results made from this copy of the data must carry."""
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or self.features.dtype not in (np.float16, np.float32):
@@ -261,7 +243,7 @@ class FeatureSet(LabelledSet):
                 f"feature set {self.name!r}: features must be float16 or float32 [n, F], got "
                 f"{self.features.dtype} {list(self.features.shape)}"
             )
-        self.check_starts(len(self.features))
+        self.check_rows(len(self.features))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape, Norm, check_halvings
-from autocl.ops.conv_blocks import ONEDNN, BlockParameters, conv_blocks, infer, supports
+from autocl.ops.conv_blocks import BlockParameters, conv_blocks, infer, infers_alone, supports
 
 N_BLOCKS = 4
 
@@ -49,7 +49,7 @@ class Conv4(Encoder):
     ) -> None:
         super().__init__()
         check_halvings("Conv-4", N_BLOCKS, height=height, width=width)
-        self.norm = norm
+        self.norm, self.filters = norm, filters
         self.dropout = dropout
         self.n_features = filters * (height // 2**N_BLOCKS) * (width // 2**N_BLOCKS)
         self.blocks = nn.Sequential(
@@ -72,17 +72,20 @@ class Conv4(Encoder):
             rate = self.dropout if self.training else 0.0
             return conv_blocks(x, self._parameters_of_blocks(), dropout=rate).flatten(1)
         # Nothing is kept between calls: a fused optimiser changes parameters without counting versions.
-        return infer(x, self._parameters_of_blocks()).flatten(1)
+        return infer(x, self._parameters_of_blocks())
 
     def independent(self, x: torch.Tensor) -> bool:
-        """With instance norm and oneDNN; an observation that tests/test_estimator_exact.py holds."""
-        return self.norm == "instance" and supports(x) and x.dtype == torch.float32 and ONEDNN
+        """With instance norm, by a kernel for one image, or by oneDNN (an observation that tests hold)."""
+        return self.norm == "instance" and supports(x) and infers_alone(x, self.filters)
 
     def _parameters_of_blocks(self) -> Iterator[BlockParameters]:
-        for block in self.blocks:
+        for block in self.blocks._modules.values():
             # As block.parameters(), which takes several times as long.
-            own = (p for layer in block.children() for p in layer._parameters.values() if p is not None)
-            yield BlockParameters(*own)
+            conv, norm = block._modules["0"], block._modules["1"]
+            assert isinstance(conv, nn.Conv2d)
+            assert isinstance(norm, nn.InstanceNorm2d)
+            assert conv.bias is not None
+            yield BlockParameters(conv.weight, conv.bias, norm.weight, norm.bias)
 
 
 def _block(channels: int, filters: int, norm: Norm, dropout: float) -> nn.Sequential:

@@ -24,7 +24,7 @@ from autocl.estimator.inputs import (
     InputTypeError,
     check_weights,
 )
-from autocl.estimator.labels import as_array, check_savable, preview, read_labels, sorted_classes
+from autocl.estimator.labels import check_savable, preview, read_labels, sorted_classes
 from autocl.estimator.report import Report, make_report
 from autocl.estimator.saving import Savable
 from autocl.estimator.state import (
@@ -118,7 +118,7 @@ class ContinualClassifier(Savable):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels [n]."""
         memory = self._known()
-        answers: npt.NDArray[Any] = as_array(list(memory.labels))[self._scores(X, memory).argmax(1)]
+        answers: npt.NDArray[Any] = memory.names[self._scores(X, memory).argmax(1)]
         return answers
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
@@ -136,7 +136,7 @@ class ContinualClassifier(Savable):
         memory = self._known()
         shares = _shares(self._scores(X, memory))
         best = np.argsort(-shares, axis=1, kind="stable")[:, :k]
-        return as_array(list(memory.labels))[best], np.take_along_axis(shares, best, 1)
+        return memory.names[best], np.take_along_axis(shares, best, 1)
 
     def encode(self, X: Any) -> Encoded:
         """Pass images through the encoder once; the result stands for them in every other method.

@@ -1,10 +1,10 @@
 """Run a learner so that results do not depend, bit for bit, on how a stream is cut into calls.
 
-Matrix products round differently for different numbers of rows. So demos are always learned one at a time,
-queries are always answered in blocks of one size (filled up with copies), and no image is encoded all alone,
-unless the encoder is known not to mind: a convolution's result for an image is the same beside one neighbour
-or beside thirty, but by `torch.conv2d` not without any. These are observations (oneDNN,
-tests/test_estimator_exact.py), not promises of the library.
+Matrix products round differently for different numbers of rows. So demos are learned one at a time, queries
+are answered in blocks of one size (filled up with copies), and no image is encoded all alone, unless the
+learner or the encoder is known not to mind, as kernels that take one after the other do not. A convolution's
+result for an image is the same beside one neighbour or beside thirty, but by `torch.conv2d` not without any.
+These are observations (oneDNN, tests/test_estimator_exact.py), not promises of the library.
 
 Where there are more classes than a learner has outputs, several states of it share them: class i belongs to
 state i // N, and only that state learns its demos. `Learner.predict_together` says how states answer
@@ -47,6 +47,9 @@ class NoticingNovelty(Protocol):
 
     def novelty_features(self, f: Tensor, state: LearnerState) -> Tensor:
         """[B, Q] in 0 (like the demos) … 1 (like none of them), of features f [B, Q, F]."""
+
+    def independent(self, f: Tensor) -> bool:
+        """Whether rows of f [B, Q, F] mean the same, bit for bit, beside any others."""
 
 
 Overflow = Literal["error", "ensemble"]
@@ -139,29 +142,42 @@ def learn_exact(
     counts = list(memory.counts)
     new: dict[int, LearnerState] = {}
     tested, right, seen = memory.n_tested, memory.n_correct, memory.seen
+    start = 0
     with torch.inference_mode(), _solvable():
-        for i, output in enumerate(outputs):
-            demo = f[None, i : i + 1]
-            if test and counts[output] and (seen < TEST_FIRST or seen % learner.test_every == 0):
+        together = len(memory.members) == 1 and learner.independent(f[None])
+        while start < len(outputs):
+            if test and counts[outputs[start]] and _is_tested(learner, seen):
                 members = [new.get(m, old) for m, old in enumerate(memory.members)]
-                answers = scores(learner, members, demo)[0, 0, : len(counts)]
+                answers = scores(learner, members, f[None, start : start + 1])[0, 0, : len(counts)]
                 tested += 1
-                right += int(_masked(answers, counts).argmax()) == output
-            at, place = place_of(learner, output)
-            y = torch.full((1, 1), place, device=f.device)
+                right += int(_masked(answers, counts).argmax()) == outputs[start]
+            stop = start + 1
+            if together:
+                after = range(start + 1, len(outputs))
+                tests = (i for i in after if test and _is_tested(learner, seen + i - start))
+                stop = next(tests, len(outputs))
+            places = [place_of(learner, output) for output in outputs[start:stop]]
+            at = places[0][0]
+            y = torch.tensor([[place for _, place in places]], device=f.device)
             try:
-                new[at] = learner.learn_features(demo, y, new.get(at, memory.members[at]))
+                state = new.get(at, memory.members[at])
+                new[at] = learner.learn_features(f[None, start:stop], y, state)
             except StateError as error:
-                raise _unusable(sum(counts) + 1, len(outputs)) from error
-            counts[output] += 1
-            seen += 1
-    if not all(state.finite for state in new.values()):
-        raise _unusable(sum(counts), len(outputs))
+                raise _unusable(seen + stop - start, len(outputs)) from error
+            for output in outputs[start:stop]:
+                counts[output] += 1
+            seen += stop - start
+            start = stop
     kept = tuple(new[m].fork() if m in new else old for m, old in enumerate(memory.members))
     last = (f[-1].clone(), *place_of(learner, outputs[-1]))
     return replace(
         memory, members=kept, counts=tuple(counts), n_tested=tested, n_correct=right, last_demo=last
     )
+
+
+def _is_tested(learner: Learner, seen: int) -> bool:
+    """Whether the demo after so many others is predicted before it is learned, if its class is known."""
+    return seen < TEST_FIRST or seen % learner.test_every == 0
 
 
 def _unusable(demos: int, lost: int) -> StateError:
@@ -176,7 +192,7 @@ def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
     parts = []
     with torch.inference_mode(), _solvable():
-        for rows in _blocks(f):
+        for rows in _blocks(learner, f):
             parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
     answers = torch.cat(parts)[: len(f)]
     known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
@@ -192,13 +208,19 @@ def novelty_exact(learner: NoticingNovelty, memory: ClassifierState, f: Tensor) 
     with torch.inference_mode(), _solvable():
         parts = [
             torch.stack([learner.novelty_features(rows, state)[0] for state in memory.members]).amin(0)
-            for rows in _blocks(f)
+            for rows in _blocks(learner, f)
         ]
     return torch.cat(parts)[: len(f)]
 
 
-def _blocks(f: Tensor) -> Iterator[Tensor]:
-    """Features [n, F] in blocks [1, ASK_BLOCK, F]; copies of the last row fill the last one up."""
+def _blocks(learner: Learner | NoticingNovelty, f: Tensor) -> Iterator[Tensor]:
+    """Features [n, F] in blocks [1, ASK_BLOCK, F]; copies of the last row fill the last one up.
+
+    In one block, if the learner is known not to mind.
+    """
+    if learner.independent(f[None]):
+        yield f[None]
+        return
     for block in torch.split(f, ASK_BLOCK):
         yield torch.cat([block, block[-1:].expand(ASK_BLOCK - len(block), -1)])[None]
 

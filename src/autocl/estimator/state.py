@@ -6,12 +6,15 @@ the old one untouched, predictions may run in other threads meanwhile, and going
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from autocl.errors import FileError
+from autocl.estimator.labels import as_array
 from autocl.learner import Learner
 from autocl.learner.state import LearnerState
 
@@ -39,6 +42,11 @@ class ClassifierState:
     """Accuracies of every call of `evaluate`."""
     learned_at: Mapping[str, int] = field(default_factory=dict)
     """For each probe set the first evaluation at which all its labels were known."""
+
+    @cached_property
+    def names(self) -> npt.NDArray[Any]:
+        """The labels as an array."""
+        return as_array(list(self.labels))
 
     @property
     def seen(self) -> int:

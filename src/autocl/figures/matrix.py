@@ -3,7 +3,6 @@
 The last is the paper's Figure 2: terms of meta-training, apart by image set and position.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,20 +43,15 @@ def plot_transfer_matrix(
     ax = axes(ax, size=(side + 0.8, side))
     values = 100 * matrix.mean().values.cpu().numpy()
     image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=100)
-    # Numbers and names of many tasks would overlap: colours and positions remain.
-    if matrix.tasks <= CROWDED:
-        for row, line in enumerate(values):
-            for column, value in enumerate(line):
-                if not math.isnan(value):
-                    colour = "black" if value > 55 else "white"
-                    ax.text(
-                        column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize="small"
-                    )
     places = range(matrix.tasks)
     if matrix.tasks <= CROWDED:
+        for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
+            value = values[row, column]
+            colour = "black" if value > 55 else "white"
+            ax.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize="small")
         ax.set_xticks(places, names, rotation=45, ha="right", fontsize="small")
         ax.set_yticks(places, [f"after {name}" for name in names], fontsize="small")
-    else:
+    else:  # numbers and names of many tasks would overlap: colours and positions remain
         numbers = [str(i + 1) for i in places]
         ax.set_xticks(places, numbers, fontsize="x-small")
         ax.set_yticks(places, numbers, fontsize="x-small")

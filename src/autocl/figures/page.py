@@ -72,8 +72,9 @@ def heat(matrix: TransferMatrix, tasks: Sequence[str]) -> dict[str, Any]:
 
     Example:
         >>> import torch
-        >>> heat(TransferMatrix(torch.tensor([[0.9, torch.nan], [0.7, 0.8]])), ["a", "b"])["rows"][0][1]
-        [{'value': 0.8999999761581421, 'colour': '#dac157', 'ink': '#000'}, None]
+        >>> drawn = heat(TransferMatrix(torch.tensor([[0.5, torch.nan], [0.75, 1.0]])), ["a", "b"])
+        >>> [(name, [cell and cell["value"] for cell in cells]) for name, cells in drawn["rows"]]
+        [('a', [0.5, None]), ('b', [0.75, 1.0])]
     """
     crowded = matrix.tasks > CROWDED
     names = [str(i + 1) for i in range(matrix.tasks)] if crowded else list(tasks)

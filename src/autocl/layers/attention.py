@@ -51,7 +51,7 @@ class CausalAttention(nn.Module):
         return {"k": empty, "v": empty.clone()}
 
     def forward(self, h: Tensor, state: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Runs a segment h [B, T, C]: token t sees the cache and tokens 0..t."""
+        """Run a segment h [B, T, C]: token t sees the cache and tokens 0..t."""
         q, k, v = self._split(h)
         seen, steps = state["k"].shape[2], h.shape[1]
         k, v = torch.cat([state["k"], k], dim=2), torch.cat([state["v"], v], dim=2)
@@ -60,7 +60,7 @@ class CausalAttention(nn.Module):
         return self._join(h, y), {"k": k, "v": v}
 
     def read(self, h: Tensor, state: dict[str, Tensor]) -> Tensor:
-        """Answers queries h [B, Q, C]: each sees the cache and itself, not the other queries."""
+        """Answer queries h [B, Q, C]: each sees the cache and itself, not the other queries."""
         q, k, v = self._split(h)
         q = q * q.shape[-1] ** -0.5
         to_cache = q @ state["k"].mT

@@ -4,6 +4,7 @@ Shape legend: B = streams, T = demos of a segment, Q = queries, C = width in, C'
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -70,19 +71,22 @@ class Linear(nn.Linear):
         return linear(input, self.weight, self.bias)
 
 
-def version_of(module: nn.Module) -> list[tuple[int, int, int]]:
+def version_of(module: nn.Module) -> list[int]:
     """Numbers that differ as soon as a parameter was changed or replaced, and what was made of it is stale.
 
     Faster than `module.parameters()`, since it stands before every answer.
     """
-    found, waiting = [], [module]
+    found: list[int] = []
+    waiting: list[nn.Module | None] = [module]
     while waiting:
-        at = waiting.pop()
-        waiting += [child for child in at._modules.values() if child is not None]
+        if (at := waiting.pop()) is None:
+            continue
+        waiting += at._modules.values()
         for p in at._parameters.values():
             if p is not None:
-                # Parameters made in inference mode cannot change, and count no versions.
-                found.append((id(p), p.data_ptr(), 0 if p.is_inference() else p._version))
+                found += (id(p), p.data_ptr())
+                with suppress(RuntimeError):  # made in inference mode, it counts no versions
+                    found.append(p._version)
     return found
 
 

@@ -44,11 +44,11 @@ class FeedForward(nn.Module):
     def forward(
         self, h: torch.Tensor, state: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Transforms each token of h [B, T, C] on its own."""
+        """Transform each token of h [B, T, C] on its own."""
         return self.read(h, state), state
 
     def read(self, h: torch.Tensor, state: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Transforms queries h [B, Q, C] exactly as `forward` transforms demos."""
+        """Transform queries h [B, Q, C] exactly as `forward` transforms demos."""
         norm, up, _, inner, down, outer = self.net
         assert isinstance(inner, Dropout)
         assert isinstance(outer, Dropout)

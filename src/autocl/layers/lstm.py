@@ -35,12 +35,12 @@ class LSTM(nn.Module):
         return {"h": zeros, "c": zeros.clone()}
 
     def forward(self, h: Tensor, state: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Runs a segment h [B, T, C] to outputs [B, T, M]."""
+        """Run a segment h [B, T, C] to outputs [B, T, M]."""
         out, (last, cells) = self.cell(h, (state["h"][None], state["c"][None]))
         return self.dropout(out), {"h": last[0], "c": cells[0]}
 
     def read(self, h: Tensor, state: dict[str, Tensor]) -> Tensor:
-        """Answers queries h [B, Q, C] with [B, Q, M], one step each; what the state adds is computed once."""
+        """Answer queries h [B, Q, C] with [B, Q, M], one step each; what the state adds is computed once."""
         w_input, w_state, b_input, b_state = self.cell.all_weights[0]
         from_input = nn.functional.linear(h, w_input, b_input)
         from_state = nn.functional.linear(state["h"], w_state, b_state)

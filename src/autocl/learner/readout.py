@@ -54,6 +54,10 @@ class ReadoutLearner(Learner):
         self.steps_per_demo = self.readout.steps_per_demo
         self.test_every = self.readout.test_every
 
+    def independent(self, f: Tensor) -> bool:
+        """As its read-out says."""
+        return self.readout.independent(f)
+
     def initial_state(self, batch: int = 1, n_classes: int | None = None) -> LearnerState:
         """Return the state before the first demo, with as many outputs as asked for."""
         N = self.config.n_classes if n_classes is None else n_classes

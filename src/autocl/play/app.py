@@ -29,7 +29,7 @@ from autocl.play.sessions import Sessions
 
 PAGE = Path(str(files("autocl.play").joinpath("page")))
 PUBLIC = ("/", "/docs", "/page/", "/openapi.json")
-"""Shows the same to everybody."""
+"""Paths, or starts of paths, that show the same to everybody and need no token."""
 
 
 def make_app(

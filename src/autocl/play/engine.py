@@ -41,7 +41,7 @@ class Job:
 
 
 class Engine:
-    """Serves one learner. `start` it, `stop` it.
+    """The server of one learner: `start` it, `stop` it.
 
     Args:
         learner: a name in the zoo, or the path of a learner for images.

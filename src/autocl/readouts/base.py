@@ -48,6 +48,10 @@ class Readout(nn.Module):
         # Knows where the module is, and its precision, also when there are no parameters.
         self.register_buffer("_like", torch.zeros(()), persistent=False)
 
+    def independent(self, f: Tensor) -> bool:
+        """Whether rows of f [B, T, F] mean the same, bit for bit, beside any others (see `Learner`)."""
+        return False
+
     @abstractmethod
     def initial_state(self, batch: int, n_classes: int) -> State:
         """State before the first demo, for a batch of streams."""

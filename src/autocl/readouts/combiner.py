@@ -172,9 +172,7 @@ class Combiner(nn.Module):
         strongest = base.topk(min(2, base.shape[-1]), -1).values
         own = base.gather(-1, candidates)
         rival = torch.where(own >= strongest[..., :1], strongest[..., -1:], strongest[..., :1])
-        part = trust.demos / trust.demos.sum(1, keepdim=True).clamp(min=1)
-        part = (part * (trust.demos > 0).sum(1, keepdim=True)).clamp(min=0.05).log()
-        size = part[:, None].expand_as(base).gather(-1, candidates)
+        size = class_sizes(trust.demos)[:, None].expand_as(base).gather(-1, candidates)
         said = said.gather(-1, candidates[:, None].expand(-1, said.shape[1], -1, -1)).permute(0, 2, 3, 1)
         change = self.reader(
             said.clamp(min=LOWEST), own.clamp(min=LOWEST), rival.clamp(min=LOWEST), size, trust
@@ -192,3 +190,9 @@ class Combiner(nn.Module):
         """Mean cross-entropy over the prototypes that can be asked about, [B]."""
         loss = F.cross_entropy(logits.flatten(0, 1), exam.label.flatten(), reduction="none")
         return (loss.view_as(exam.weight) * exam.weight).sum(1)
+
+
+def class_sizes(demos: Tensor) -> Tensor:
+    """Log share of each class in the demos [B, N], in units of the average."""
+    part = demos / demos.sum(1, keepdim=True).clamp(min=1)
+    return (part * (demos > 0).sum(1, keepdim=True)).clamp(min=0.05).log()

@@ -7,15 +7,15 @@ Shape legend: B = streams, M = prototypes, D = dimensions, Q = queries, N = clas
 G = groups.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.readouts.groups import REACH, Groups, classes_of, clusters_of
-from autocl.readouts.moments import Moments
+from autocl.readouts.moments import Moments, compiles
 
 KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
 """(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
@@ -49,114 +49,184 @@ LEAST_NOISE = 0.05
 """A prototype of many demos is trusted as one of at most 1 / this: kernels of near twins stay solvable."""
 
 
-class Panel(NamedTuple):
+class Panel(Protocol):
     """Experts that share their computation."""
 
-    read: Callable[[Tensor], Tensor]
-    """Queries [B, Q, D] -> scores [B, E, Q, N]."""
-    left_out: Tensor
-    """[B, E, M, N], scores of each prototype as if it had not been learned."""
+    @property
+    def left_out(self) -> Tensor:
+        """[B, E, M', N], scores of each prototype that is examined as if it had not been learned."""
+
+    def read(self, x: Tensor, /) -> Tensor:
+        """Queries [B, Q, D] -> scores [B, E, Q, N]."""
 
 
-def all_experts(moments: Moments) -> Panel:
+class Experts(NamedTuple):
     """Every expert of `NAMES` on one memory."""
-    scatter = moments.memory.scatter if bool((moments.memory.weight > 1).any()) else None
-    apart = (moments.memory.prototype - moments.target @ moments.centre) * moments.used[..., None]
-    apart = apart * moments.memory.weight.sqrt()[..., None]
-    return joined(
-        [
-            kernels(moments),
-            whitened_kernel(moments, apart, scatter),
-            ridge(moments, scatter),
-            discriminants(moments, classes_of(moments), scatter),
-            *(discriminants(moments, groups, scatter) for groups in clusters_of(moments)),
-            cosines(moments, moments.mean),
-            cosines(moments, torch.zeros_like(moments.mean)),
-        ]
+
+    kernels: "Kernels"
+    whitened: "Kernels"
+    linear: tuple["Linear", ...]
+
+    @property
+    def left_out(self) -> Tensor:
+        """[B, E, M', N], scores of each prototype that is examined as if it had not been learned."""
+        return torch.cat([panel.left_out for panel in self._panels], 1)
+
+    def read(self, x: Tensor) -> Tensor:
+        """Queries [B, Q, D] -> scores [B, E, Q, N]."""
+        return torch.cat([panel.read(x) for panel in self._panels], 1)
+
+    @property
+    def _panels(self) -> tuple[Panel, ...]:
+        return (self.kernels, self.whitened, *self.linear)
+
+
+def all_experts(moments: Moments) -> Experts:
+    """Every expert of `NAMES` on one memory."""
+    linear = (
+        ridge(moments),
+        discriminants(moments, classes_of(moments)),
+        *(discriminants(moments, groups) for groups in clusters_of(moments)),
+        cosines(moments, moments.mean),
+        cosines(moments, torch.zeros_like(moments.mean)),
     )
+    return Experts(kernels(moments), whitened_kernel(moments), linear)
 
 
-def joined(panels: Sequence[Panel]) -> Panel:
-    """Several panels as one, experts in their order."""
-    return Panel(
-        lambda x: torch.cat([panel.read(x) for panel in panels], 1),
-        torch.cat([panel.left_out for panel in panels], 1),
-    )
+class Kernels(NamedTuple):
+    """Kernel ridge regression with Gaussian kernels of one distance."""
+
+    inner: "InnerProduct"
+    """Of the distance."""
+    columns: Tensor
+    """[B, D, M]: twice the inner product of a query with the prototypes is its product with these."""
+    square: Tensor
+    """[B, M], squared lengths of the prototypes; infinite at free places."""
+    rate: Tensor
+    """[B, E]."""
+    dual: Tensor
+    """[B, E, M, N]."""
+    left_out: Tensor
+
+    def read(self, x: Tensor) -> Tensor:
+        """Queries [B, Q, D] -> scores [B, E, Q, N]."""
+        distance = self.inner.square(x)[..., None] + self.square[:, None] - x @ self.columns
+        near = torch.exp(-self.rate[..., None, None] * distance.clamp(min=0)[:, None])
+        return near @ self.dual
 
 
-def kernels(moments: Moments) -> Panel:
+class Linear(NamedTuple):
+    """An expert whose scores of groups are linear in the query; a class scores as its best group."""
+
+    columns: Tensor
+    """[B, D, G]."""
+    offset: Tensor
+    """[B, 1, G]; -inf for a group without members."""
+    groups: "Groups"
+    origin: Tensor | None
+    """[B, 1, D]: what is scored is the direction in which a query lies from here; None: the query itself."""
+    scale: Tensor
+    """[B, 1, 1]."""
+    left_out: Tensor
+    n_classes: int
+
+    def read(self, x: Tensor) -> Tensor:
+        """Queries [B, Q, D] -> scores [B, 1, Q, N]."""
+        x = x if self.origin is None else F.normalize(x - self.origin, dim=-1)
+        best = best_group(x @ self.columns + self.offset, self.groups, self.n_classes)
+        return (best * self.scale)[:, None]
+
+
+def best_group(scores: Tensor, groups: Groups, n_classes: int) -> Tensor:
+    """Scores of groups [B, Q, G] -> of classes [B, Q, N]; 0 for a class without groups: nobody asks of it."""
+    of_class = groups.owner[:, None].expand_as(scores)
+    whole = scores.new_full((*scores.shape[:2], n_classes), -torch.inf)
+    whole = whole.scatter_reduce(2, of_class, scores, "amax")
+    return torch.where(whole.isfinite(), whole, 0.0)
+
+
+def kernels(moments: Moments) -> Kernels:
     """Kernel ridge regression with Gaussian kernels of `KERNELS`."""
+    nothing = moments.mean.new_zeros(len(moments.mean), moments.mean.shape[-1], 0)
+    plain = InnerProduct(nothing, torch.ones_like(moments.spread))
+    return _kernels(moments, KERNELS, plain, moments.spread)
+
+
+def whitened_kernel(moments: Moments) -> Kernels:
+    """Kernel ridge regression on distances in the metric of the within-class scatter."""
+    memory = moments.memory
+    demos = memory.demos[:, None, None]
+    apart = (memory.prototype - moments.target @ moments.centre) * memory.weight.sqrt()[..., None]
+    level = WHITENING * moments.spread * demos / apart.shape[-1]
+    inner = inner_product(apart, level, moments.around(moments.centre, moments.size))
+    # Half the mean squared distance between two demos, from prototypes and their weights.
+    square = (memory.weight * inner.square(memory.prototype)).sum(1)[:, None, None]
+    pairs = demos * square - demos.square() * inner.square(moments.mean)[..., None]
+    spread = pairs / (demos * (demos - 1).clamp(min=1))
+    spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
+    return _kernels(moments, (WHITENED_KERNEL,), inner, spread)
+
+
+def _kernels(
+    moments: Moments, settings: Sequence[tuple[float, float]], inner: "InnerProduct", spread: Tensor
+) -> Kernels:
+    used = moments.used
+    rate = used.new_tensor([rate for rate, _ in settings]) / (4 * spread[:, 0])
+    noise = used.new_tensor([noise for _, noise in settings])[:, None]
     prototype = moments.memory.prototype
-    square = prototype.square().sum(-1)
+    columns = 2 * inner.times(prototype).mT
+    square = inner.square(prototype).masked_fill(used == 0, torch.inf)
+    # In reverse order, since the examined prototypes come first and the last block of an inverse is cheap:
+    # it is the inverse of what the last block of the Cholesky factor makes alone.
+    last_first = square.flip(1)
+    distance = last_first[..., None] + last_first[:, None] - prototype.flip(1) @ columns.flip(2)
+    doubt = noise * (1 / moments.memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
+    diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0).flip(2)
+    solve, asked = solve_kernels, moments.asked
+    if compiles(distance):
+        from autocl.readouts.compiled import solve_kernels as solve
+    dual, last = (t.flip(2) for t in solve(distance, rate, diagonal, moments.target.flip(1), asked))
+    left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
+    return Kernels(inner, columns, square, rate, dual, left_out)
 
-    def distance(x: Tensor) -> Tensor:
-        return x.square().sum(-1)[..., None] + square[:, None] - 2 * x @ prototype.mT
 
-    return _kernel_panel(moments, KERNELS, distance, moments.spread)
-
-
-def whitened_kernel(moments: Moments, apart: Tensor, scatter: Tensor | None) -> Panel:
-    """Kernel ridge regression on distances in the metric of the within-class scatter.
+def solve_kernels(
+    distance: Tensor, rate: Tensor, diagonal: Tensor, target: Tensor, asked: int
+) -> tuple[Tensor, Tensor]:
+    """Weights of kernel ridge regression [B, E, M, N], and the last diagonal elements of the inverse kernel.
 
     Args:
-        moments: of the memory.
-        apart: [B, M, D], prototypes minus their class means, times the roots of their weights.
-        scatter: [B, D, D], of demos around prototypes, or None if there is none.
+        distance: [B, M, M], squared.
+        rate: [B, E], of the Gaussian kernels.
+        diagonal: [B, E, M], of the kernels with their noise.
+        target: [B, M, N].
+        asked: how many of the last diagonal elements, [B, E, asked].
     """
-    prototype = moments.memory.prototype
-    demos = moments.memory.demos[:, None, None]
-    inner = inner_product(apart, WHITENING * moments.spread * demos / prototype.shape[-1], scatter)
-    square = inner.square(prototype)
-
-    def distance(x: Tensor) -> Tensor:
-        return inner.square(x)[..., None] + square[:, None] - 2 * inner.product(x, prototype)
-
-    weight = moments.memory.weight
-    pairs = (weight[:, :, None] * weight[:, None] * distance(prototype)).sum((1, 2), keepdim=True)
-    spread = pairs / (2 * demos * (demos - 1).clamp(min=1))
-    spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
-    return _kernel_panel(moments, (WHITENED_KERNEL,), distance, spread)
+    near = torch.exp(-rate[..., None, None] * distance.clamp(min=0)[:, None])
+    factor = torch.linalg.cholesky(near.diagonal_scatter(diagonal, dim1=2, dim2=3))
+    last = factor[..., len(target[0]) - asked :, len(target[0]) - asked :]
+    inverse = torch.cholesky_inverse(last).diagonal(dim1=2, dim2=3)
+    return torch.cholesky_solve(target[:, None], factor), inverse
 
 
-def _kernel_panel(
-    moments: Moments,
-    settings: Sequence[tuple[float, float]],
-    distance: Callable[[Tensor], Tensor],
-    spread: Tensor,
-) -> Panel:
-    memory, used = moments.memory, moments.used
-    rate = used.new_tensor([rate for rate, _ in settings])[:, None, None] / (4 * spread[:, None])
-    noise = used.new_tensor([noise for _, noise in settings])[:, None]
-
-    def kernel(x: Tensor) -> Tensor:
-        near: Tensor = torch.exp(-rate * distance(x).clamp(min=0)[:, None]) * used[:, None, None]
-        return near
-
-    doubt = noise * (1 / memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
-    diagonal = torch.where(used[:, None] > 0, doubt, 1.0)
-    inverse = _inverse(kernel(memory.prototype) * used[:, None, :, None] + torch.diag_embed(diagonal))
-    dual = inverse @ moments.target[:, None]
-    left_out = moments.target[:, None] - dual / inverse.diagonal(dim1=2, dim2=3)[..., None]
-    return Panel(lambda x: kernel(x) @ dual, left_out)
-
-
-def ridge(moments: Moments, scatter: Tensor | None) -> Panel:
+def ridge(moments: Moments) -> Linear:
     """Ridge regression on all demos, exactly; features and targets centred."""
     memory, weight = moments.memory, moments.memory.weight[..., None]
     x = (memory.prototype - moments.mean) * moments.used[..., None]
-    inner = inner_product(x * weight.sqrt(), PENALTY * moments.spread, scatter)
+    around = moments.around(moments.mean, memory.demos[:, None])
+    inner = inner_product(x * weight.sqrt(), PENALTY * moments.spread, around)
     usual = (moments.size / moments.size.sum(1, keepdim=True).clamp(min=1))[:, None]
-    dual = weight * (moments.target - usual)
+    columns = inner.times((weight * (moments.target - usual)).mT @ x).mT
+    offset = usual - moments.mean @ columns
 
-    def read(q: Tensor) -> Tensor:
-        return (inner.product(q - moments.mean, x) @ dual + usual)[:, None]
+    asked = moments.asked
+    leverage = (weight * inner.square(x)[..., None]).clamp(max=0.999)[:, :asked]
+    said = (memory.prototype @ columns + offset)[:, :asked]
+    left_out = (said - leverage * moments.target[:, :asked]) / (1 - leverage)
+    return _linear(moments, columns, offset, None, left_out)
 
-    leverage = (weight * inner.square(x)[..., None]).clamp(max=0.999)
-    left_out = (read(memory.prototype)[:, 0] - leverage * moments.target) / (1 - leverage)
-    return Panel(read, left_out[:, None])
 
-
-def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> Panel:
+def discriminants(moments: Moments, groups: Groups) -> Linear:
     """Linear discriminants: the exact scatter of all demos within groups, plus a multiple of identity.
 
     The score of a class is that of its best group.
@@ -164,20 +234,18 @@ def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> P
     Args:
         moments: of the memory.
         groups: what has a mean of its own.
-        scatter: [B, D, D], of demos around prototypes, or None if there is none.
     """
     memory, member = moments.memory, groups.member
     prototype, weight = memory.prototype, memory.weight
     size = (member * weight[..., None]).sum(1)
     centre = (member * weight[..., None]).mT @ prototype / size.clamp(min=1)[..., None]
     apart = (prototype - member @ centre) * (moments.used * weight.sqrt())[..., None]
-    within = apart.square().sum((1, 2), keepdim=True)
-    if scatter is not None:
-        within = within + scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
-    level = SHRINKAGE * moments.spread + PROPORTION * within
-    inner = inner_product(apart, level / prototype.shape[-1], scatter)
-    norm = inner.square(centre)[:, None]
-    cross, square = inner.product(prototype, centre), inner.square(prototype)
+    within = apart.square().sum((1, 2)) + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)
+    level = (SHRINKAGE * moments.spread + PROPORTION * within[:, None, None]) / prototype.shape[-1]
+    inner = inner_product(apart, level, moments.around(centre, size))
+    columns = inner.times(centre).mT
+    norm = (centre.mT * columns).sum(1, keepdim=True)
+    cross, square = prototype @ columns, inner.square(prototype)
 
     # A prototype's own demos are taken out of its group's mean; the scatter stays.
     own_cross, own_norm = (cross * member).sum(-1), (norm * member).sum(-1)
@@ -186,45 +254,43 @@ def discriminants(moments: Moments, groups: Groups, scatter: Tensor | None) -> P
     product = (own_size * own_cross - weight * square) / rest
     length = (own_size**2 * own_norm - 2 * own_size * weight * own_cross + weight**2 * square) / rest**2
     itself = torch.where(own_size > weight, product - 0.5 * length, -torch.inf)[..., None]
-    left_out = torch.where(member > 0, itself, cross - 0.5 * norm)
-    there = size[:, None] > 0
-
-    def best(score: Tensor) -> Tensor:
-        """[B, Q, G] -> [B, Q, N]; 0 for a class without groups, of which nobody asks."""
-        score = score.masked_fill(~there, -torch.inf)
-        of_class = groups.owner[:, None].expand_as(score)
-        whole = score.new_full((*score.shape[:2], moments.size.shape[1]), -torch.inf)
-        whole = whole.scatter_reduce(2, of_class, score, "amax")
-        return torch.where(whole.isfinite(), whole, 0.0)
-
-    return _normalised(lambda x: best(inner.product(x, centre) - 0.5 * norm), best(left_out), moments)
+    offset = (-0.5 * norm).masked_fill(size[:, None] == 0, -torch.inf)
+    left_out = best_group(torch.where(member > 0, itself, cross + offset), groups, moments.size.shape[1])
+    return _normalised(moments, columns, offset, None, left_out, groups=groups)
 
 
-def cosines(moments: Moments, origin: Tensor) -> Panel:
+def cosines(moments: Moments, origin: Tensor) -> Linear:
     """Cosine to the class means, seen from an origin [B, 1, D]."""
     memory = moments.memory
     x = F.normalize(memory.prototype - origin, dim=-1) * moments.used[..., None]
     total = (moments.target * memory.weight[..., None]).mT @ x
-    centre = F.normalize(total, dim=-1)
+    columns = F.normalize(total, dim=-1).mT
     own = moments.target @ total - memory.weight[..., None] * x
     itself = (x * F.normalize(own, dim=-1)).sum(-1, keepdim=True)
-    left_out = torch.where(moments.target > 0, itself, x @ centre.mT)
-
-    def read(q: Tensor) -> Tensor:
-        return F.normalize(q - origin, dim=-1) @ centre.mT
-
-    return _normalised(read, left_out, moments, LEAST_COSINE**2)
+    left_out = torch.where(moments.target > 0, itself, x @ columns)
+    offset = torch.zeros_like(columns[:, :1])
+    return _normalised(moments, columns, offset, origin, left_out, least=LEAST_COSINE**2)
 
 
 def _normalised(
-    read: Callable[[Tensor], Tensor], left_out: Tensor, moments: Moments, least: float = 1e-12
-) -> Panel:
+    moments: Moments,
+    columns: Tensor,
+    offset: Tensor,
+    origin: Tensor | None,
+    left_out: Tensor,
+    *,
+    groups: Groups | None = None,
+    least: float = 1e-12,
+) -> Linear:
     """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all.
 
     Args:
-        read: its scores, [B, Q, D] -> [B, Q, N].
-        left_out: [B, M, N].
         moments: of the memory.
+        columns: as in `Linear`.
+        offset: as in `Linear`.
+        origin: as in `Linear`.
+        left_out: [B, M, N], of all prototypes.
+        groups: as in `Linear`; None: the classes.
         least: variance that is added in any case.
     """
     known = (
@@ -237,49 +303,59 @@ def _normalised(
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
     scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt()
-    return Panel(
-        lambda x: (read(x) * scale)[:, None], torch.where(known > 0, left_out * scale, NEVER)[:, None]
-    )
+    left_out = torch.where(known > 0, left_out * scale, NEVER)[:, : moments.asked]
+    return _linear(moments, columns, offset, origin, left_out, groups=groups, scale=scale)
+
+
+def _linear(
+    moments: Moments,
+    columns: Tensor,
+    offset: Tensor,
+    origin: Tensor | None,
+    left_out: Tensor,
+    *,
+    groups: Groups | None = None,
+    scale: Tensor | None = None,
+) -> Linear:
+    """A linear expert of the classes, unless groups are given."""
+    scale = torch.ones_like(moments.spread) if scale is None else scale
+    groups = classes_of(moments) if groups is None else groups
+    return Linear(columns, offset, groups, origin, scale, left_out[:, None], moments.size.shape[1])
 
 
 class InnerProduct(NamedTuple):
-    """⟨u, v⟩ = u A⁻¹ vᵀ for a positive definite A."""
+    """⟨u, v⟩ = u A⁻¹ vᵀ for a positive definite A, whose inverse is F Fᵀ, or (I - F Fᵀ) / level."""
 
-    product: Callable[[Tensor, Tensor], Tensor]
-    """u [B, m, D], v [B, n, D] -> [B, m, n]."""
-    square: Callable[[Tensor], Tensor]
-    """u [B, m, D] -> ⟨u, u⟩ of each row, [B, m]."""
+    factor: Tensor
+    """F, [B, D, K]."""
+    level: Tensor | None
+    """[B, 1, 1]; None: there is no multiple of identity."""
+
+    def times(self, v: Tensor) -> Tensor:
+        """v [B, n, D] -> v A⁻¹."""
+        part = (v @ self.factor) @ self.factor.mT
+        return part if self.level is None else (v - part) / self.level
+
+    def square(self, u: Tensor) -> Tensor:
+        """u [B, m, D] -> ⟨u, u⟩ of each row, [B, m]."""
+        part = (u @ self.factor).square().sum(-1)
+        return part if self.level is None else (u.square().sum(-1) - part) / self.level[..., 0]
 
 
 def inner_product(rows: Tensor, level: Tensor, scatter: Tensor | None) -> InnerProduct:
-    """The inner product of A = level · I + rowsᵀ rows + scatter.
+    """The inner product of A = level · I + scatter.
 
-    Without a scatter A differs from a multiple of identity in the span of the rows only, and a matrix of
-    their number is inverted instead of one of D (Woodbury): cheap while a stream is short.
+    A scatter that a few rows make differs from zero in their span only, and a matrix of their number is
+    inverted instead of one of D (Woodbury): cheap while a stream is short.
 
     Args:
         rows: [B, M, D].
         level: [B, 1, 1], positive.
-        scatter: [B, D, D], or None for zero.
+        scatter: [B, D, D]; None: rowsᵀ rows.
     """
-    M, D = rows.shape[1:]
-    if scatter is None and M < D:
-        eye = torch.eye(M, dtype=rows.dtype, device=rows.device)
-        small = _inverse(level * eye + rows @ rows.mT)
-
-        def product(u: Tensor, v: Tensor) -> Tensor:
-            return (u @ v.mT - (u @ rows.mT) @ (small @ (rows @ v.mT))) / level
-
-        def square(u: Tensor) -> Tensor:
-            part = u @ rows.mT
-            return (u.square().sum(-1) - ((part @ small) * part).sum(-1)) / level[..., 0]
-
-        return InnerProduct(product, square)
-    whole = level * torch.eye(D, dtype=rows.dtype, device=rows.device) + rows.mT @ rows
-    inverse = _inverse(whole if scatter is None else whole + scatter)
-    return InnerProduct(lambda u, v: u @ inverse @ v.mT, lambda u: ((u @ inverse) * u).sum(-1))
-
-
-def _inverse(A: Tensor) -> Tensor:
-    """Inverse of symmetric positive definite matrices [..., n, n]."""
-    return torch.cholesky_inverse(torch.linalg.cholesky(A))
+    whole = rows @ rows.mT if scatter is None else scatter
+    eye = torch.eye(len(whole[0]), dtype=rows.dtype, device=rows.device)
+    root = torch.linalg.cholesky(whole + level * eye)
+    inverse_root = torch.linalg.solve_triangular(root, eye, upper=False).mT
+    few = scatter is None
+    return InnerProduct(rows.mT @ inverse_root, level) if few else InnerProduct(inverse_root, None)

@@ -6,13 +6,10 @@ Shape legend: B = streams, M = prototypes, N = classes, G = groups.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 from torch.nn import functional as F
 
-from autocl.readouts.memory import FREE
 from autocl.readouts.moments import Moments
 
 REACH = (1.5, 3.0)
@@ -40,46 +37,20 @@ def clusters_of(moments: Moments) -> list[Groups]:
 
     A label that names many things, as it does where tasks share labels, has one or more clusters for each.
     """
+    # Imported here because importing numba takes longer than importing all of autocl.
+    from autocl.readouts import kernel
+
     B, M = moments.used.shape
-    label = moments.memory.label.cpu().numpy()
-    number = np.zeros((len(REACH), B, M), np.int64)
-    count = np.zeros((len(REACH), B), np.int64)
-    owner = np.zeros((len(REACH), B, M), np.int64)
-    points = moments.memory.prototype.detach().cpu().numpy()
-    for b in range(B):
-        for c in np.unique(label[b][label[b] != FREE]):
-            of_class = np.flatnonzero(label[b] == c)
-            tree = linkage(points[b, of_class], "ward") if len(of_class) > 1 else None
-            for r, reach in enumerate(REACH):
-                found = [0] if tree is None else _cut(tree, reach * float(np.median(tree[:, 2])))
-                first, last = count[r, b], count[r, b] + max(found) + 1
-                number[r, b, of_class] = first + np.array(found)
-                owner[r, b, first:last] = c
-                count[r, b] = last
+    point, label = moments.memory.prototype.detach().cpu().double(), moments.memory.label.cpu().numpy()
+    square = point.square().sum(-1)
+    distance = (square[..., None] + square[:, None] - 2 * point @ point.mT).numpy()
+    number, owner = np.zeros((2, len(REACH), B, M), np.int64)
+    count = [
+        kernel.clusters(distance[b], label[b], np.array(REACH), number[:, b], owner[:, b]) for b in range(B)
+    ]
     groups = []
-    for r in range(len(REACH)):
-        G = max(1, int(count[r].max()))
+    for r, G in enumerate(np.max(count, 0).clip(min=1)):
         which = torch.from_numpy(number[r]).to(moments.used.device)
-        member = F.one_hot(which, G).to(moments.used.dtype) * moments.used[..., None]
+        member = F.one_hot(which, int(G)).to(moments.used.dtype) * moments.used[..., None]
         groups.append(Groups(member, torch.from_numpy(owner[r, :, :G]).to(which.device)))
     return groups
-
-
-def _cut(tree: npt.NDArray[np.float64], height: float) -> list[int]:
-    """Number of the cluster of each point, when mergers of a tree of scipy's `linkage` up to a height hold.
-
-    As its `fcluster` does, which checks its arguments thirty times as long as it works on a few points.
-    """
-    points, clusters = len(tree) + 1, 0
-    label = [-1] * (2 * points - 1)
-    for k, (left, right, distance, _) in reversed(list(enumerate(tree.tolist()))):
-        if distance <= height:
-            if label[points + k] < 0:
-                label[points + k] = clusters
-                clusters += 1
-            label[int(left)] = label[int(right)] = label[points + k]
-    for i in range(points):
-        if label[i] < 0:
-            label[i] = clusters
-            clusters += 1
-    return label[:points]

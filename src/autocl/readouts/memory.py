@@ -16,6 +16,7 @@ Shape legend: B = streams, T = demos, M = prototypes, D = dimensions, N = classe
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -87,7 +88,11 @@ class Memory(NamedTuple):
         memory = self._append(x[:, :room], y[:, :room]) if room else self
         if room == x.shape[1]:
             return memory
-        streams = [_squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
+        fast = x.device.type == "cpu" and x.dtype == self.weight.dtype and not torch.is_grad_enabled()
+        squeeze = _compiled_squeeze if fast else _squeeze
+        streams = [squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
+        if len(streams) == 1:
+            return Memory(*(part[None] for part in streams[0]))
         return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
 
     def without(self, label: int) -> "Memory":
@@ -141,6 +146,21 @@ def _squeeze(
         cost[changed], cost[:, changed] = rows, rows.T
         cost[changed, changed] = torch.inf
     return prototype, weight, label, scatter
+
+
+def _compiled_squeeze(
+    prototype: Tensor, weight: Tensor, label: Tensor, scatter: Tensor, x: Tensor, y: Tensor
+) -> tuple[Tensor, ...]:
+    """The same, by a kernel that looks at pairs of one label only."""
+    # Imported here because importing numba takes longer than importing all of autocl.
+    from autocl.readouts import kernel
+
+    parts = [t.clone() for t in (prototype, weight, label, scatter)]
+    seen = int(weight.sum())
+    place = np.array([_scrambled(seen + t) % (seen + t + 1) for t in range(len(x))])
+    demos = x.contiguous().numpy(), y.contiguous().numpy()
+    kernel.squeeze(*(t.numpy() for t in parts), len(weight) // SINGLE, place, *demos)
+    return tuple(parts)
 
 
 def _scrambled(n: int) -> int:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autocl.ops.backends import available
 from autocl.readouts.memory import FREE, Memory
 
 
@@ -26,6 +27,10 @@ class Moments(NamedTuple):
     """[B, N], demos of each class."""
     centre: Tensor
     """[B, N, D], class means; zero for classes without demos."""
+    second: Tensor | None
+    """[B, D, D], sum over all demos of x xᵀ; None while prototypes are demos and fewer than dimensions."""
+    asked: int
+    """Places up to the last one that is examined in any stream: all before the first merger, then few."""
 
     @staticmethod
     def of(memory: Memory, n_classes: int) -> "Moments":
@@ -41,7 +46,20 @@ class Moments(NamedTuple):
         weighted = target * weight
         count = weighted.sum(1)
         centre = weighted.mT @ memory.prototype / count.clamp(min=1)[..., None]
-        return Moments(memory, target, mean, spread, count, centre)
+        second = None
+        if memory.weight.shape[1] >= memory.prototype.shape[2] or bool((memory.weight > 1).any()):
+            second = (weight * memory.prototype).mT @ memory.prototype + memory.scatter
+        found = Moments(memory, target, mean, spread, count, centre, second, asked=1)
+        examined = found.examined.any(0).nonzero()
+        return found._replace(asked=1 + int(examined.amax())) if len(examined) else found
+
+    def around(self, mean: Tensor, size: Tensor) -> Tensor | None:
+        """Scatter [B, D, D] of all demos around the means [B, G, D] of groups of this size [B, G].
+
+        None where `second` is: it can be had from the prototypes then, and its inverse is cheap.
+        """
+        rows = mean * size.sqrt()[..., None]
+        return None if self.second is None else self.second - rows.mT @ rows
 
     @property
     def used(self) -> Tensor:
@@ -58,3 +76,8 @@ class Moments(NamedTuple):
         """[B, M], 1 where no other prototype has the label of this one: left out, its class is gone."""
         places = self.target.sum(1, keepdim=True)
         return ((places * self.target).sum(-1) <= 1).to(places.dtype)
+
+
+def compiles(x: Tensor) -> bool:
+    """Whether kernels can answer for streams x [B, …]: one stream, on the CPU, nothing to differentiate."""
+    return len(x) == 1 and x.device.type == "cpu" and not torch.is_grad_enabled() and available("numba")

@@ -12,7 +12,7 @@ E = experts, S = sharpnesses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,9 +23,12 @@ from autocl.errors import InputError
 from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
-from autocl.readouts.experts import NAMES, Panel, all_experts
+from autocl.readouts.experts import NAMES, Experts, all_experts
 from autocl.readouts.memory import FREE, Memory
-from autocl.readouts.moments import Moments
+from autocl.readouts.moments import Moments, compiles
+
+if TYPE_CHECKING:
+    from autocl.readouts.compiled import Answers
 
 PLACES = 256
 """Prototypes of a memory, unless twice the number of classes is more."""
@@ -53,18 +56,22 @@ class UniversalReadout(Readout):
     """
 
     per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
-    test_every = 32
+    test_every = 64
     any_length = True
 
     def __init__(self, n_features: int = 0) -> None:
         super().__init__()
         self.n_features = n_features
         self.combiner = Combiner(len(NAMES))
-        self._latest: tuple[State, object, Prepared] | None = None
+        self._latest: tuple[State, object, Prepared | Compiled] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is kept for speed, which cannot be pickled."""
         return {**self.__dict__, "_latest": None}
+
+    def independent(self, f: Tensor) -> bool:
+        """When kernels answer, and features need no projection."""
+        return compiles(f) and f.shape[-1] <= LARGEST
 
     def initial_state(self, batch: int, n_classes: int) -> State:
         """An empty memory, and no demo of any class."""
@@ -83,17 +90,17 @@ class UniversalReadout(Readout):
 
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
-        member = F.one_hot(y, state["count"].shape[1]).to(f.dtype)
-        memory, x = Memory.of(state), self.key(f)
-        length = torch.full_like(state["length"], f.shape[-1])
-        if bool((state["length"] == 0).all()):
+        memory, x, length = Memory.of(state), self.key(f), state["length"]
+        count = state["count"].scatter_add(1, y, torch.ones_like(y, dtype=state["count"].dtype))
+        if (known := int(length[0])) == 0:
             memory = Memory.empty(len(x), memory.weight.shape[1], x)
-        elif not torch.equal(length, state["length"]):
+            length = torch.full_like(length, f.shape[-1])
+        elif known != f.shape[-1]:
             raise InputError(
-                f"the stream began with features of length {int(state['length'][0])}, these have length "
-                f"{f.shape[-1]}: one stream has features of one length"
+                f"the stream began with features of length {known}, these have length {f.shape[-1]}: one "
+                "stream has features of one length"
             )
-        return {"count": state["count"] + member.sum(1), "length": length, **memory.learn(x, y)._asdict()}
+        return {"count": count, "length": length, **memory.learn(x, y)._asdict()}
 
     def read(self, f: Tensor, state: State) -> Tensor:
         """Logits [B, Q, N] of queries f [B, Q, F]; far below all others for classes without demos."""
@@ -114,7 +121,7 @@ class UniversalReadout(Readout):
         count = torch.cat([state["count"][:, :label], state["count"][:, label + 1 :]], 1)
         return {**state, **memory._replace(label=moved)._asdict(), "count": count}
 
-    def prepare(self, state: State) -> "Prepared":
+    def prepare(self, state: State) -> "Prepared | Compiled":
         """Examine the experts once, for many queries.
 
         A state that is asked about again and again, as a classifier's is, is examined once: the latest result
@@ -131,13 +138,17 @@ class UniversalReadout(Readout):
         self._latest = (dict(state), weights, prepared)
         return prepared
 
-    def _prepare(self, state: State) -> "Prepared":
+    def _prepare(self, state: State) -> "Prepared | Compiled":
         moments = moments_of(state)
         experts = all_experts(moments)
-        exam = examine(experts, moments)
+        exam = examine(experts.left_out, moments)
         dtype = self.combiner.trust.dtype
-        as_weights = {name: t.to(dtype) if t.is_floating_point() else t for name, t in exam._asdict().items()}
-        return Prepared(self, moments, experts, self.combiner.judge(Examination(**as_weights)))
+        exam = Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
+        if not compiles(moments.mean):
+            return Prepared(self, moments, experts, self.combiner.judge(exam))
+        from autocl.readouts.compiled import Answers
+
+        return Compiled(self, exam.demos > 0, Answers.of(experts, moments, exam, self.combiner))
 
     def key(self, f: Tensor) -> Tensor:
         """Map of features to what is remembered, [..., F] -> [..., D]."""
@@ -169,7 +180,7 @@ class Prepared:
 
     readout: UniversalReadout
     moments: Moments
-    experts: Panel
+    experts: Experts
     trust: Trust
 
     def __call__(self, f: Tensor) -> Answer:
@@ -190,38 +201,70 @@ class Prepared:
         return 1 - torch.exp(-distance / (2 * self.moments.spread[..., 0]))
 
 
-def examine(experts: Panel, moments: Moments) -> Examination:
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The same as `Prepared`, of one stream on the CPU, by kernels."""
+
+    readout: UniversalReadout
+    seen: Tensor
+    """[1, N]."""
+    answers: "Answers"
+
+    def __call__(self, f: Tensor) -> Answer:
+        """Answer queries f [1, Q, F]."""
+        if not bool(self.seen.any()):
+            return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
+        logits, novelty = self.answers(self.readout.key(f)[0].double().contiguous())
+        return Answer(logits[None].to(f.dtype), novelty[None].to(f.dtype))
+
+
+def examine(left_out: Tensor, moments: Moments) -> Examination:
     """Ask the experts about each prototype as if it had not been learned.
 
     Marks are means over single demos whose class has another prototype; where there is none, chance. Places
     behind the last such demo are left away, which saves most of the time once prototypes have been merged.
     """
-    seen = moments.size > 0
-    taking = moments.examined
-    places = 1 + int(taking.any(0).nonzero().amax()) if bool(taking.any()) else 1
-    taking, target = taking[:, :places], moments.target[:, :places]
+    seen, places = moments.size > 0, moments.asked
+    taking, target = moments.examined[:, :places], moments.target[:, :places]
     label = moments.memory.label[:, :places]
     number = taking.sum(1)
     weight = taking / number.clamp(min=1)[:, None]
     classes = seen.sum(1).clamp(min=1).to(target.dtype)
     none = (number == 0)[:, None]
-    scores = experts.left_out[:, :, :places].masked_fill(~seen[:, None, None], UNSEEN)
-    losses = []
-    for sharpness in SHARPNESS:
-        said = (sharpness * scores).log_softmax(-1)
-        loss = -((said * target[:, None]).sum(-1) * weight[:, None]).sum(-1)  # [B, E]
-        losses.append(torch.where(none, classes.log()[:, None], loss))
-    right = (scores.argmax(-1) == label[:, None]).to(target.dtype)
-    accuracy = torch.where(none, 1 / classes[:, None], (right * weight[:, None]).sum(-1))
+    scores = left_out.masked_fill(~seen[:, None, None], UNSEEN)
+    label = label.clamp(min=0)
+    if compiles(scores):
+        from autocl.readouts import compiled
+
+        one = compiled.marks(scores[0], label[0], weight[0], seen[0])
+        loss, accuracy = (t[None].to(scores.dtype) for t in one)
+    else:
+        loss, accuracy = marks(scores, target, weight)
     return Examination(
         left_out=scores,
-        label=label.clamp(min=0),
+        label=label,
         weight=weight,
-        loss=torch.stack(losses, -1),
-        accuracy=accuracy,
+        loss=torch.where(none[..., None], classes.log()[:, None, None], loss),
+        accuracy=torch.where(none, 1 / classes[:, None], accuracy),
         facts=facts_of(moments),
         demos=moments.size,
     )
+
+
+def marks(scores: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy [B, E, S] under each sharpness, and accuracy [B, E].
+
+    Args:
+        scores: [B, E, M, N].
+        target: [B, M, N], one-hot.
+        weight: [B, M], of each prototype in the mean.
+    """
+    losses = []
+    for sharpness in SHARPNESS:
+        said = (sharpness * scores).log_softmax(-1)
+        losses.append(-((said * target[:, None]).sum(-1) * weight[:, None]).sum(-1))
+    right = (scores.argmax(-1) == target.argmax(-1)[:, None]).to(target.dtype)
+    return torch.stack(losses, -1), (right * weight[:, None]).sum(-1)
 
 
 def moments_of(state: State) -> Moments:

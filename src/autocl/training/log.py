@@ -27,7 +27,7 @@ class LogLine(TypedDict):
 
 
 class RunLog:
-    """Appends to log.jsonl and shows progress with an ETA: a live line on a terminal, plain lines elsewhere.
+    """log.jsonl, and progress with an ETA: a live line on a terminal, plain lines elsewhere.
 
     Args:
         folder: the run's folder; None logs nowhere (ranks other than the first, dry runs).

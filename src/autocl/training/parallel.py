@@ -75,7 +75,7 @@ class Ranks:
             return state
         whole = {}
         for name, tensor in state.tensors.items():
-            parts = [torch.empty_like(tensor) for _ in range(self.world)]
+            parts = [tensor.new_empty(tensor.shape) for _ in range(self.world)]  # contiguous, as is asked for
             dist.all_gather(parts, tensor.contiguous())
             whole[name] = torch.cat(parts)
         return LearnerState(whole)

@@ -228,8 +228,10 @@ def signals() -> Iterator[list[int]]:
         with suppress(OSError):  # a closed terminal takes no message
             os.write(2, b"\nsaving after this step; interrupt again to stop at once\n")
 
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    noted = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows lacks the last
     try:
-        old = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        old = {s: signal.signal(s, note) for s in noted}
     except ValueError:  # not in the main thread: signals are somebody else's business
         yield received
         return

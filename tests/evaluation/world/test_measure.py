@@ -53,11 +53,9 @@ def clusters(classes: int = 60, images: int = 25, seed: int = 0) -> FeatureSet:
 
 
 def vector_learner(kind: str = "lda", unit: bool = True, **options: float) -> ReadoutLearner:
-    readout = ReadoutConfig(kind=kind, **options)
-    encoder = {"kind": "identity"}
     config = ReadoutLearnerConfig(
-        n_classes=2, channels=F, height=1, width=1, readout=readout, unit_features=unit,
-        encoder=type(ReadoutLearnerConfig().encoder)(**encoder),
+        n_classes=2, channels=F, height=1, width=1, readout=ReadoutConfig(kind=kind, **options),
+        unit_features=unit, encoder=EncoderConfig(kind="identity"),
     )  # fmt: skip
     return ReadoutLearner(config).eval()
 

@@ -9,17 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autocl.data.archives import (
-    Block,
-    Raw,
-    cut_strip,
-    damaged,
-    extract,
-    open_zip,
-    read_npz,
-    reading,
-    zip_member,
-)
+from autocl.data.archives import Block, Raw, cut_strip, damaged, extract, open_zip, reading, zip_member
 from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
 
 _URL = "https://www.cs.toronto.edu/~kriz/"
@@ -182,23 +172,6 @@ def _read_fc100_strips(files: Mapping[str, Path], split: str, options: Options) 
     return _read_class_strips(next(iter(files.values())), ("train", "test"), classes)
 
 
-def _read_cifar100_part(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    """`x` [n, 32, 32, 3], `fine` [n], `official_train` [n]."""
-    kind, path = "a part of CIFAR-100 as npz", next(iter(files.values()))
-
-    def blocks() -> Iterator[Block]:
-        with reading(path, kind):
-            images, labels, train = read_npz(path, "x", "fine", "official_train", total=_TOTAL)
-            if images.dtype != np.uint8 or images.shape != (*labels.shape, 32, 32, 3):
-                raise damaged(path, kind, f"{len(labels)} labels for {images.dtype} {list(images.shape)}")
-            if train.shape != labels.shape or labels.max() >= len(CIFAR100_CLASSES):
-                raise damaged(path, kind, f"labels up to {labels.max()}, {list(train.shape)} splits")
-            chosen = train == (split == "train")
-            yield images[chosen], labels[chosen].astype(np.int64)
-
-    return Raw(classes=CIFAR100_CLASSES, blocks=blocks())
-
-
 _CIFAR10_BINARY = (
     DataFile(
         name="cifar-10-binary.tar.gz",
@@ -259,23 +232,11 @@ _CIFAR100 = register(
             FileLayout(
                 title="packed strips", files=_CIFAR100_STRIPS, read=_read_cifar100_strips, notes=_JPEG_NOTE
             ),
-            FileLayout(
-                title="part as npz",
-                files=(
-                    DataFile(
-                        name="cifar100_subset.npz",
-                        sha256="ce8349ea3c3c408b93461a61bfe2a29dff979209804269c2d041a90cd9499b32",
-                    ),
-                ),
-                read=_read_cifar100_part,
-                notes="only 2,033 of CIFAR-100's 60,000 images, 11 to 33 of each class",
-            ),
         ),
         channels=3,
         mean=(0.507, 0.487, 0.441),
         std=(0.267, 0.256, 0.276),
         test_images=10_000,
-        folders=("cifar100", "cifar100_subset"),
         licence=_LICENCE,
         citation=_CITATION,
     )

@@ -17,8 +17,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autocl.encoders.backbones.resize import resize
 from autocl.errors import AutoclError, FileError, InputError
+from autocl.ops.resize import resize
 from autocl.pictures import upright
 
 

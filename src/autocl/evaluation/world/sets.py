@@ -103,10 +103,10 @@ class Eyes:
     """What features go through, [n, F] -> [n, D]; they are kept on disk as they were before."""
 
 
-def backbone_eyes(backbone: Backbone, size: int = 32) -> Eyes:
+def backbone_eyes(backbone: Backbone) -> Eyes:
     """Those of a frozen backbone."""
     return Eyes(
-        name=backbone.name, size=size, channels=None, encoder=lambda mean, std: backbone,
+        name=backbone.name, size=32, channels=None, encoder=lambda mean, std: backbone,
         fingerprint=backbone.fingerprint[:16],
     )  # fmt: skip
 

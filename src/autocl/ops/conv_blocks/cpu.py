@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from autocl.ops.bfloat16 import numbers
-from autocl.ops.conv_blocks import ONEDNN, BlockParameters, kernel
+from autocl.ops.conv_blocks import FILTERS, ONEDNN, BlockParameters, image, kernel
 from autocl.ops.threads import in_threads
 
 CHUNK_PIXELS = 32 * 32 * 32
 """Pixels that one convolution takes at once, for each thread: 32 images of 32×32, 128 of 16×16."""
+SHARED = 4096
+"""Steps of an image for `in_threads`: two are worth a second thread."""
 EPS = 1e-5
 """Added to the variance; the default of `torch.nn.InstanceNorm2d`."""
 
@@ -57,8 +59,17 @@ def conv_blocks(
 
 
 def infer(x: Tensor, parameters: Iterable[BlockParameters]) -> Tensor:
-    """What `conv_blocks` returns without dropout, bit for bit, but nothing is kept for gradients."""
+    """Features [n, F · pixels], in the order (filter, row, column), of `conv_blocks` without dropout.
+
+    Nothing is kept for gradients.
+    """
     blocks = list(parameters)
+    if x.dtype == torch.float32 and len(blocks[0].gamma) % FILTERS == 0:
+        arrays = tuple(tuple(p.detach().numpy() for p in (b.weight, b.gamma, b.beta)) for b in blocks)
+        n, _, H, W = x.shape
+        features = np.empty((n, len(blocks[0].gamma) * (H >> len(blocks)) * (W >> len(blocks))), np.float32)
+        in_threads(partial(image.run, arrays, EPS), SHARED, x.detach().contiguous().numpy(), features)
+        return torch.from_numpy(features)
     h = _channels_last(x)
     for size, block in zip(_chunk_sizes(x, len(blocks)), blocks, strict=True):
         weight = _channels_last(block.weight.detach())
@@ -72,7 +83,7 @@ def infer(x: Tensor, parameters: Iterable[BlockParameters]) -> Tensor:
             run = partial(kernel.forward, part.start, *norm, EPS, 0.0, _NO_WORDS)
             in_threads(run, H * W, y, *(array[part] for array in (out, place, mean, rstd)))
         h = torch.from_numpy(out).permute(0, 3, 1, 2)
-    return h
+    return h.flatten(1)
 
 
 _NO_WORDS = np.zeros(2, np.uint32)

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
 
@@ -102,13 +103,37 @@ def _launch_options(D: int) -> dict[str, int | bool]:
     return {"P": P, "num_warps": 1 if P <= 32 else 4, "enable_fp_fusion": True}
 
 
-@torch.library.custom_op("autocl::delta_triton_forward", mutates_args=())
+class _Delta(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool
+    ) -> tuple[Tensor, Tensor]:
+        y, W_final, error = _forward(q, k, v, b, W, additive, save=True)
+        ctx.save_for_backward(q, k, b, error, W_final)
+        ctx.additive = additive
+        return y, W_final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, dW_final: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, b, error, W_final = ctx.saved_tensors
+        gradients = [x.new_empty(x.shape) for x in (q, k, error, b, W_final)]
+        B, H, T, D = q.shape
+        with torch.cuda.device_of(q):
+            _backward_kernel[(B * H,)](
+                q.contiguous(), k.contiguous(), b.contiguous(), error, W_final,
+                dy.contiguous(), dW_final.contiguous(), *gradients, T,
+                D=D, ADDITIVE=ctx.additive, **_launch_options(D),
+            )  # fmt: skip
+        return (*gradients, None)
+
+
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, save: bool
+    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, *, save: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns y and final W, and if `save` the errors [B, H, T, D]."""
-    y, W_final, error = _forward_shapes(q, k, v, b, W, additive, save)
+    """y and final W, and if `save` the errors [B, H, T, D]."""
     B, H, T, D = q.shape
+    y, W_final, error = q.new_empty(q.shape), W.new_empty(W.shape), q.new_empty(B, H, T if save else 0, D)
     with torch.cuda.device_of(q):
         _forward_kernel[(B * H,)](
             q.contiguous(), k.contiguous(), v.contiguous(), b.contiguous(), W.contiguous(),
@@ -116,72 +141,6 @@ def _forward(
             D=D, ADDITIVE=additive, SAVE=save, **_launch_options(D),
         )  # fmt: skip
     return y, W_final, error
-
-
-@_forward.register_fake
-def _forward_shapes(
-    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, save: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    B, H, T, D = q.shape
-    return q.new_empty(B, H, T, D), W.new_empty(B, H, D, D), q.new_empty(B, H, T if save else 0, D)
-
-
-@torch.library.custom_op("autocl::delta_triton_backward", mutates_args=())
-def _backward(
-    q: Tensor,
-    k: Tensor,
-    b: Tensor,
-    error: Tensor,
-    W_final: Tensor,
-    dy: Tensor,
-    dW_final: Tensor,
-    additive: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Returns dL/d of q, k, v, b and the initial W."""
-    dq, dk, dv, db, dW = _backward_shapes(q, k, b, error, W_final, dy, dW_final, additive)
-    B, H, T, D = q.shape
-    with torch.cuda.device_of(q):
-        _backward_kernel[(B * H,)](
-            q.contiguous(), k.contiguous(), b.contiguous(), error, W_final,
-            dy.contiguous(), dW_final.contiguous(), dq, dk, dv, db, dW, T,
-            D=D, ADDITIVE=additive, **_launch_options(D),
-        )  # fmt: skip
-    return dq, dk, dv, db, dW
-
-
-@_backward.register_fake
-def _backward_shapes(
-    q: Tensor,
-    k: Tensor,
-    b: Tensor,
-    error: Tensor,
-    W_final: Tensor,
-    dy: Tensor,
-    dW_final: Tensor,
-    additive: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    dq, dk, dv = (q.new_empty(q.shape) for _ in range(3))
-    return dq, dk, dv, b.new_empty(b.shape), W_final.new_empty(W_final.shape)
-
-
-def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    q, k, _v, b, _W, additive, _save = inputs
-    _, W_final, error = output
-    ctx.save_for_backward(q, k, b, error, W_final)
-    ctx.additive = additive
-    ctx.set_materialize_grads(False)
-
-
-def _gradients(
-    ctx: Any, dy: Tensor | None, dW_final: Tensor | None, _error: None
-) -> tuple[Tensor | None, ...]:
-    q, k, b, error, W_final = ctx.saved_tensors
-    dy = torch.zeros_like(q) if dy is None else dy
-    dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
-    return (*_backward(q, k, b, error, W_final, dy, dW_final, ctx.additive), None, None)
-
-
-_forward.register_autograd(_gradients, setup_context=_save_for_backward)
 
 
 def delta_triton(
@@ -218,6 +177,8 @@ def delta_triton(
         (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 8, 8]))
     """
     require_gpu(q=q, k=k, v=v, b=b, W=W)
-    wants_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (q, k, v, b, W))
-    y, W_final, _ = _forward(q, k, v, b, W, additive, wants_gradient)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (q, k, v, b, W)):
+        y, W_final = _Delta.apply(q, k, v, b, W, additive)
+    else:
+        y, W_final, _ = _forward(q, k, v, b, W, additive, save=False)
     return y, W_final

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
 
@@ -183,72 +184,39 @@ def _launch_options(D: int) -> dict[str, int | bool]:
     return {"P": P, "num_warps": 1 if P <= 16 else P // 8, "enable_fp_fusion": True}
 
 
-@torch.library.custom_op("autocl::srwm_triton_forward", mutates_args=())
-def _forward(u: Tensor, W: Tensor, save: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns y and final W, and if `save` the gates [B, H, T, R − D] and delta [B, H, T, R]."""
-    y, W_final, gates, delta = _forward_shapes(u, W, save)
+class _SRWM(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
+        y, W_final, gates, delta = _forward(u, W, save=True)
+        ctx.save_for_backward(u, gates, delta, W_final)
+        return y, W_final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, dW_final: Tensor) -> tuple[Tensor, Tensor]:
+        u, gates, delta, W_final = ctx.saved_tensors
+        du, dW = u.new_empty(u.shape), W_final.new_empty(W_final.shape)
+        B, H, T, D = u.shape
+        with torch.cuda.device_of(u):
+            _backward_kernel[(B * H,)](
+                u.contiguous(), gates, delta, W_final, dy.contiguous(), dW_final.contiguous(), du, dW, T,
+                D=D, **_launch_options(D),
+            )  # fmt: skip
+        return du, dW
+
+
+def _forward(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """y and final W, and if `save` the gates [B, H, T, R − D] and delta [B, H, T, R]."""
     B, H, T, D = u.shape
+    R, saved = W.shape[2], T if save else 0
+    y, W_final = u.new_empty(u.shape), W.new_empty(W.shape)
+    gates, delta = u.new_empty(B, H, saved, R - D), u.new_empty(B, H, saved, R)
     with torch.cuda.device_of(u):
         _forward_kernel[(B * H,)](
             u.contiguous(), W.contiguous(), y, gates, delta, W_final, T,
             D=D, SAVE=save, **_launch_options(D),
         )  # fmt: skip
     return y, W_final, gates, delta
-
-
-@_forward.register_fake
-def _forward_shapes(u: Tensor, W: Tensor, save: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    B, H, T, D = u.shape
-    R = W.shape[2]
-    saved = T if save else 0
-    return (
-        u.new_empty(B, H, T, D),
-        W.new_empty(B, H, R, D),
-        u.new_empty(B, H, saved, R - D),
-        u.new_empty(B, H, saved, R),
-    )
-
-
-@torch.library.custom_op("autocl::srwm_triton_backward", mutates_args=())
-def _backward(
-    u: Tensor, gates: Tensor, delta: Tensor, W_final: Tensor, dy: Tensor, dW_final: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Returns dL/du and dL/dW of the initial weights."""
-    du, dW = _backward_shapes(u, gates, delta, W_final, dy, dW_final)
-    B, H, T, D = u.shape
-    with torch.cuda.device_of(u):
-        _backward_kernel[(B * H,)](
-            u.contiguous(), gates, delta, W_final, dy.contiguous(), dW_final.contiguous(), du, dW, T,
-            D=D, **_launch_options(D),
-        )  # fmt: skip
-    return du, dW
-
-
-@_backward.register_fake
-def _backward_shapes(
-    u: Tensor, gates: Tensor, delta: Tensor, W_final: Tensor, dy: Tensor, dW_final: Tensor
-) -> tuple[Tensor, Tensor]:
-    return u.new_empty(u.shape), W_final.new_empty(W_final.shape)
-
-
-def _save_for_backward(
-    ctx: Any, inputs: tuple[Tensor, Tensor, bool], output: tuple[Tensor, Tensor, Tensor, Tensor]
-) -> None:
-    _, W_final, gates, delta = output
-    ctx.save_for_backward(inputs[0], gates, delta, W_final)
-    ctx.set_materialize_grads(False)
-
-
-def _gradients(
-    ctx: Any, dy: Tensor | None, dW_final: Tensor | None, _gates: None, _delta: None
-) -> tuple[Tensor, Tensor, None]:
-    u, gates, delta, W_final = ctx.saved_tensors
-    dy = torch.zeros_like(u) if dy is None else dy
-    dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
-    return (*_backward(u, gates, delta, W_final, dy, dW_final), None)
-
-
-_forward.register_autograd(_gradients, setup_context=_save_for_backward)
 
 
 def srwm_triton(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
@@ -277,6 +245,8 @@ def srwm_triton(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
         (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 28, 8]))
     """
     require_gpu(u=u, W=W)
-    wants_gradient = torch.is_grad_enabled() and (u.requires_grad or W.requires_grad)
-    y, W_final, _, _ = _forward(u, W, wants_gradient)
+    if torch.is_grad_enabled() and (u.requires_grad or W.requires_grad):
+        y, W_final = _SRWM.apply(u, W)
+    else:
+        y, W_final, _, _ = _forward(u, W, save=False)
     return y, W_final

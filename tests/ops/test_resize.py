@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from autocl.encoders.backbones.resize import GAP, cubic, resize, taps
+from autocl.ops.resize import GAP, cubic, resize, resize_small, taps
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -44,6 +44,23 @@ def test_same_bytes_as_one_call_of_pillow(size: tuple[int, int]) -> None:
     image = noise(*size, 0)
     expected = np.asarray(image.resize((224, 224), BICUBIC, reducing_gap=GAP))
     assert np.array_equal(resize(image, 224), expected)
+
+
+@given(
+    width=st.integers(1, 64),
+    height=st.integers(1, 64),
+    channels=st.sampled_from([None, 3]),
+    seed=st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=60)
+def test_small_images_have_the_bytes_of_pillow(
+    width: int, height: int, channels: int | None, seed: int
+) -> None:
+    assume(height * 32 <= width * 24)  # others Pillow does in another order, from version 13 on
+    shape = (2, height, width) if channels is None else (2, height, width, channels)
+    images = np.random.default_rng(seed).choice(np.array([0, 100, 128, 255], np.uint8), shape)
+    bilinear = [np.asarray(Image.fromarray(i).resize((32, 24), Image.Resampling.BILINEAR)) for i in images]
+    assert np.array_equal(resize_small(images, 24, 32), np.stack(bilinear))
 
 
 def test_weights_are_of_a_mean() -> None:

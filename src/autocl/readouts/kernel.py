@@ -1,0 +1,573 @@
+"""numba kernels of the universal read-out, for one stream: answers, examination, mergers, clusters.
+
+Each query is computed by itself, in one order of operations, so its answer does not depend on its company.
+Where loops run over neighbours in memory they become vector instructions. `experts`, `combiner`, `memory` and
+`universal` beside it define what is computed; tests/readouts/test_compiled.py compares.
+
+Shape legend: Q = queries, D = dimensions, M = prototypes, K = columns of the whitening factor, E = experts,
+L = linear experts, G = their groups in all, N = classes, P = prototypes that are examined, S = sharpnesses,
+C = candidates, H = hidden units.
+"""
+
+import math
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+
+from autocl.ops.jit import njit
+from autocl.ops.srwm.simd import exp, fma, load, maximum, splat, store
+from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, UNSEEN
+
+LANES = 4
+"""Doubles in a vector register."""
+TILE = 8
+"""Columns of what queries are compared with that lie together."""
+BLOCK = 32
+"""Queries that go through them together."""
+_REACH = 6.0
+
+
+def _normal_distribution() -> np.ndarray:
+    """Coefficients of p with Φ(z) = ½ + z p((z / 6)²) for |z| ≤ 6, to seven digits, highest power first.
+
+    A polynomial, unlike `math.erf`, becomes vector instructions.
+    """
+    u = 0.5 - 0.5 * np.cos(np.pi * (np.arange(64) + 0.5) / 64)
+    z = _REACH * np.sqrt(u)
+    share = np.array([0.5 * math.erf(x / math.sqrt(2)) for x in z]) / z
+    fit = Chebyshev.fit(u, share, 22, domain=[0, 1])
+    return fit.convert(kind=Polynomial).coef[::-1].copy()
+
+
+NORMAL = _normal_distribution()
+
+
+@njit(nogil=True, error_model="numpy")
+def _gelu(a, scratch):
+    """a [C, H] <- a Φ(a), in place."""
+    C, H = a.shape
+    for c in range(C):
+        for h in range(H):
+            z = min(max(np.float64(a[c, h]), -_REACH), _REACH) / _REACH
+            scratch[0, h] = z * z
+            scratch[1, h] = NORMAL[0]
+        for k in range(1, len(NORMAL)):
+            coefficient = NORMAL[k]
+            for h in range(H):
+                scratch[1, h] = scratch[1, h] * scratch[0, h] + coefficient
+        for h in range(H):
+            z = min(max(np.float64(a[c, h]), -_REACH), _REACH)
+            a[c, h] *= min(max(0.5 + z * scratch[1, h], 0.0), 1.0)
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def _affine(x, weight, out):
+    """out [C, H] += x [C, I] @ weight [I, H]."""
+    C, inputs = x.shape
+    H = weight.shape[1]
+    for c in range(C):
+        for i in range(0, inputs - 3, 4):
+            x0, x1, x2, x3 = x[c, i], x[c, i + 1], x[c, i + 2], x[c, i + 3]
+            for h in range(H):
+                out[c, h] += (
+                    x0 * weight[i, h] + x1 * weight[i + 1, h] + x2 * weight[i + 2, h] + x3 * weight[i + 3, h]
+                )
+        for i in range(inputs - inputs % 4, inputs):
+            for h in range(H):
+                out[c, h] += x[c, i] * weight[i, h]
+
+
+@njit(nogil=True, error_model="numpy")
+def _strongest(base, chosen):
+    """Fill chosen with the classes of highest base score, best first; ties go to the lower number."""
+    for c in range(len(chosen)):
+        best = -1
+        for n in range(len(base)):
+            taken = False
+            for earlier in range(c):
+                taken = taken or chosen[earlier] == n
+            if not taken and (best < 0 or base[n] > base[best]):
+                best = n
+        chosen[c] = best
+
+
+@njit(nogil=True, error_model="numpy")
+def combine(scores, seen, share, sharpness, base, said):
+    """Fill base [N], said [E, N] with log-probabilities of the gate and of each expert from scores [E, N]."""
+    E, N = scores.shape
+    for n in range(N):
+        base[n] = 0.0
+    for e in range(E):
+        top = -np.inf
+        for n in range(N):
+            said[e, n] = sharpness[e] * scores[e, n] if seen[n] else UNSEEN
+            top = max(top, said[e, n])
+        total = 0.0
+        for n in range(N):
+            total += math.exp(said[e, n] - top)
+        total = top + math.log(total)
+        for n in range(N):
+            said[e, n] -= total
+            base[n] += share[e] * said[e, n]
+    top = base.max()
+    total = 0.0
+    for n in range(N):
+        total += math.exp(base[n] - top)
+    total = top + math.log(total)
+    for n in range(N):
+        base[n] -= total
+
+
+@njit(nogil=True, error_model="numpy")
+def corrected(base, said, size, reader, bias, weights, chosen, work):
+    """base [N] <- base with the reader's corrections of the strongest candidates, in place."""
+    E = len(said)
+    C = len(chosen)
+    first, second, second_bias, own_part, shared_part, third_bias, last, last_bias = weights
+    x, a, h, shared, g, scratch = work
+    H = len(bias)
+    _strongest(base, chosen)
+    strongest = base[chosen[0]]
+    next_one = base[chosen[1]] if C > 1 else strongest
+    for c in range(C):
+        n = chosen[c]
+        own = max(base[n], LOWEST)
+        rival = max(next_one if base[n] >= strongest else strongest, LOWEST)
+        mean = 0.0
+        for e in range(E):
+            mean += max(said[e, n], LOWEST)
+        mean /= E
+        square = 0.0
+        for e in range(E):
+            what = max(said[e, n], LOWEST)
+            x[c, e] = (what - own) / 2
+            square += (what - mean) ** 2
+        x[c, E] = own / 4
+        x[c, E + 1] = (own - rival) / 4
+        x[c, E + 2] = math.exp(own)
+        x[c, E + 3] = size[n]
+        x[c, E + 4] = math.sqrt(square / (E - 1)) / 2
+        for i in range(H):
+            a[c, i] = bias[i]
+            h[c, i] = second_bias[i]
+            g[c, i] = third_bias[i]
+    _affine(x, first, a)
+    _gelu(a, scratch)
+    _affine(a, second, h)
+    for i in range(H):
+        shared[0, i] = 0.0
+        shared[0, H + i] = 0.0
+        a[0, i] = 0.0
+    for c in range(C):
+        likely = math.exp(max(base[chosen[c]], LOWEST))
+        for i in range(H):
+            shared[0, i] += h[c, i] / C
+            shared[0, H + i] += likely * h[c, i]
+    _affine(shared, shared_part, a[:1])
+    for c in range(C):
+        for i in range(H):
+            g[c, i] += a[0, i]
+    _affine(h, own_part, g)
+    _gelu(g, scratch)
+    for c in range(C):
+        change = last_bias
+        for i in range(H):
+            change += g[c, i] * last[i]
+        base[chosen[c]] += reader * BOUND * math.tanh(change / BOUND)
+
+
+@njit(nogil=True, error_model="numpy")
+def rooms(E, N, H, dtype):
+    """Working memory of `corrected`: candidates, and its arrays."""
+    C = min(CANDIDATES, N)
+    x = np.empty((C, E + 5), dtype)
+    a, h, g = np.empty((C, H), dtype), np.empty((C, H), dtype), np.empty((C, H), dtype)
+    return np.empty(C, np.int64), (x, a, h, np.empty((1, 2 * H), dtype), g, np.empty((2, H)))
+
+
+@njit(nogil=True, error_model="numpy")
+def mean_losses(left_out, label, weight, seen, share, sharpness, size, bias, weights):
+    """Cross-entropy over examined prototypes of the gate alone, and of gate and reader."""
+    E, P, N = left_out.shape
+    scores, said, base = np.empty((E, N)), np.empty((E, N)), np.empty(N)
+    chosen, work = rooms(E, N, len(bias), bias.dtype)
+    gate = 0.0
+    both = 0.0
+    for p in range(P):
+        if weight[p] == 0:
+            continue
+        for e in range(E):
+            scores[e] = left_out[e, p]
+        combine(scores, seen, share, sharpness, base, said)
+        gate -= weight[p] * base[label[p]]
+        corrected(base, said, size, 1.0, bias, weights, chosen, work)
+        top = base.max()
+        total = 0.0
+        for n in range(N):
+            total += math.exp(base[n] - top)
+        both += weight[p] * (top + math.log(total) - base[label[p]])
+    return gate, both
+
+
+@njit(nogil=True, error_model="numpy")
+def marks(left_out, label, weight, seen, loss, accuracy):
+    """Fill loss [E, S] and accuracy [E] with weighted means over prototypes; sharpness s is 2 ** s."""
+    E, P, N = left_out.shape
+    near = np.empty(N)
+    loss[:] = 0.0
+    accuracy[:] = 0.0
+    for e in range(E):
+        for p in range(P):
+            if weight[p] == 0:
+                continue
+            best = -1
+            for n in range(N):
+                if seen[n] and (best < 0 or left_out[e, p, n] > left_out[e, p, best]):
+                    best = n
+            top = left_out[e, p, best]
+            for n in range(N):
+                near[n] = math.exp(left_out[e, p, n] - top) if seen[n] else 0.0
+            behind = top - left_out[e, p, label[p]]
+            for s in range(loss.shape[1]):
+                total = 0.0
+                for n in range(N):
+                    total += near[n]
+                    near[n] *= near[n]
+                loss[e, s] += weight[p] * (2.0**s * behind + math.log(total))
+            accuracy[e] += weight[p] if best == label[p] else 0.0
+
+
+@njit(nogil=True, error_model="numpy")
+def answer(plan, trust, weights, lo, hi, x, logits, novelty):
+    """Fill logits [Q, N] and novelty [Q] for queries lo..hi of x [Q, D]."""
+    (wide, K, square, rate, dual, whitened_square, metric, whitened_rate, whitened_dual) = plan[0]
+    (offset, owner, expert, origin, by_direction, scale, spread) = plan[1]
+    seen, share, sharpness, reader, size, bias = trust
+    D = x.shape[1]
+    kernels, N, M = dual.shape
+    E = kernels + 1 + len(scale)
+    z = np.empty((BLOCK, len(wide) * TILE))
+    near, length = np.empty(M), np.empty(len(scale))
+    scores, said, base = np.empty((E, N)), np.empty((E, N)), np.empty(N)
+    chosen, work = rooms(E, N, len(bias), bias.dtype)
+    for start in range(lo, hi, BLOCK):
+        products(x[start : min(start + BLOCK, hi)], wide, z)
+        for q in range(start, min(start + BLOCK, hi)):
+            y, own, nearest = z[q - start], 0.0, np.inf
+            for d in range(D):
+                own += x[q, d] * x[q, d]
+            for m in range(M):
+                near[m] = max(own + square[m] - y[m], 0.0)
+                nearest = min(nearest, near[m])
+            for e in range(kernels):
+                _kernel(near, rate[e], dual[e], scores[e])
+            inside = 0.0
+            for k in range(2 * M, 2 * M + K):
+                inside += y[k] * y[k]
+            whitened = metric[0] * own + metric[1] * inside
+            for m in range(M):
+                near[m] = max(whitened + whitened_square[m] - y[M + m], 0.0)
+            _kernel(near, whitened_rate, whitened_dual, scores[kernels])
+
+            for i in range(len(scale)):
+                length[i] = 1.0
+                if by_direction[i]:
+                    total = 0.0
+                    for d in range(D):
+                        total += (x[q, d] - origin[i, d]) ** 2
+                    length[i] = max(math.sqrt(total), 1e-12)
+                scores[kernels + 1 + i] = -np.inf
+            for g in range(len(offset)):
+                e, n = kernels + 1 + expert[g], owner[g]
+                scores[e, n] = max(scores[e, n], (y[2 * M + K + g] + offset[g]) / length[expert[g]])
+            for i in range(len(scale)):
+                for n in range(N):
+                    found = scores[kernels + 1 + i, n]
+                    scores[kernels + 1 + i, n] = found * scale[i] if found > -np.inf else 0.0
+
+            combine(scores, seen, share, sharpness, base, said)
+            corrected(base, said, size, reader, bias, weights, chosen, work)
+            for n in range(N):
+                logits[q, n] = base[n] if seen[n] else UNSEEN
+            novelty[q] = 1 - math.exp(-nearest / (2 * spread))
+
+
+@njit(nogil=True, error_model="numpy")
+def products(x, wide, z):
+    """Fill z [Q, J] with x [Q, D] @ wide, which lies as [J / TILE, D, TILE].
+
+    Every sum runs over D in its order, whether four queries are multiplied together with a tile or one
+    with four tiles: the bits are the same.
+    """
+    tiles, D, _ = wide.shape
+    flat, size = wide.reshape(-1), D * TILE
+    zero = splat(0.0)
+    together = len(x) - len(x) % 4
+    for tile in range(tiles):
+        for q in range(0, together, 4):
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = zero
+            at = tile * size
+            for d in range(D):
+                w0, w1 = load(flat, at), load(flat, at + LANES)
+                at += TILE
+                v = splat(x[q, d])
+                a0, a1 = fma(v, w0, a0), fma(v, w1, a1)
+                v = splat(x[q + 1, d])
+                b0, b1 = fma(v, w0, b0), fma(v, w1, b1)
+                v = splat(x[q + 2, d])
+                c0, c1 = fma(v, w0, c0), fma(v, w1, c1)
+                v = splat(x[q + 3, d])
+                d0, d1 = fma(v, w0, d0), fma(v, w1, d1)
+            _put(z[q], tile, a0, a1)
+            _put(z[q + 1], tile, b0, b1)
+            _put(z[q + 2], tile, c0, c1)
+            _put(z[q + 3], tile, d0, d1)
+    for q in range(together, len(x)):
+        for tile in range(0, tiles - 3, 4):
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = zero
+            at = tile * size
+            for d in range(D):
+                v = splat(x[q, d])
+                a0, a1 = fma(v, load(flat, at), a0), fma(v, load(flat, at + LANES), a1)
+                other = at + size
+                b0, b1 = fma(v, load(flat, other), b0), fma(v, load(flat, other + LANES), b1)
+                other += size
+                c0, c1 = fma(v, load(flat, other), c0), fma(v, load(flat, other + LANES), c1)
+                other += size
+                d0, d1 = fma(v, load(flat, other), d0), fma(v, load(flat, other + LANES), d1)
+                at += TILE
+            _put(z[q], tile, a0, a1)
+            _put(z[q], tile + 1, b0, b1)
+            _put(z[q], tile + 2, c0, c1)
+            _put(z[q], tile + 3, d0, d1)
+        for tile in range(tiles - tiles % 4, tiles):
+            a0 = a1 = zero
+            at = tile * size
+            for d in range(D):
+                v = splat(x[q, d])
+                a0, a1 = fma(v, load(flat, at), a0), fma(v, load(flat, at + LANES), a1)
+                at += TILE
+            _put(z[q], tile, a0, a1)
+
+
+@njit(nogil=True, inline="always")
+def _put(row, tile, v0, v1):
+    store(row, tile * TILE, v0)
+    store(row, tile * TILE + LANES, v1)
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def gaussian(distance, rate, diagonal, out):
+    """Fill the lower triangle of out [M, M] with exp(-rate · distance [M, M]), and its diagonal as given."""
+    M = len(distance)
+    factor, zero = splat(-rate), splat(0.0)
+    for i in range(M):
+        far, near = distance[i], out[i]
+        whole = min((i + LANES - 1) // LANES * LANES, M - M % LANES)
+        for j in range(0, whole, LANES):
+            store(near, j, exp(factor * maximum(load(far, j), zero)))
+        for j in range(whole, i):
+            near[j] = math.exp(-rate * max(far[j], 0.0))
+        near[i] = diagonal[i]
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def _kernel(distance, rate, dual, scores):
+    """Fill scores [N] with Σ exp(-rate · distance [M]) dual [N, M]; M is a multiple of LANES."""
+    N, M = dual.shape
+    factor = splat(-rate)
+    near = np.empty(M)
+    for m in range(0, M, LANES):
+        store(near, m, exp(factor * load(distance, m)))
+    sums = np.empty(LANES)
+    for n in range(N):
+        row = dual[n]
+        total = splat(0.0)
+        for m in range(0, M, LANES):
+            total = total + load(near, m) * load(row, m)
+        store(sums, 0, total)
+        scores[n] = (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def merge_cost(p, w, q, v):
+    """Scatter that a merger of two prototypes p, q [D] of weights w, v adds."""
+    distance = p.dtype.type(0)
+    for d in range(len(p)):
+        step = p[d] - q[d]
+        distance += step * step
+    return distance * (w * v / (w + v))
+
+
+@njit(nogil=True, error_model="numpy")
+def _merge(prototype, weight, scatter, i, x, n):
+    """Let prototype i stand for n more demos, whose mean is x [D]; n is of the memory's type. In place."""
+    total = weight[i] + n
+    spread = weight[i] * n / total
+    share = n / total
+    step = x - prototype[i]
+    for a in range(len(step)):
+        part = spread * step[a]
+        for b in range(len(step)):
+            scatter[a, b] += part * step[b]
+        prototype[i, a] += step[a] * share
+    weight[i] = total
+
+
+@njit(nogil=True, error_model="numpy")
+def _closest(cost, label, i):
+    """The prototype that costs least to merge with i, or -1."""
+    best = -1
+    for j in range(len(label)):
+        if label[j] == label[i] and j != i and (best < 0 or cost[i, j] < cost[i, best]):
+            best = j
+    return best
+
+
+@njit(nogil=True, error_model="numpy")
+def squeeze(prototype, weight, label, scatter, singles, place, x, y):
+    """Take demos x [T, D] of labels y [T] into a full memory: each makes two of one label become one.
+
+    In place. The first `singles` places keep single demos; demo t takes place[t] if that is one of them.
+    """
+    one = weight.dtype.type(1)
+    p, w, a = prototype[singles:], weight[singles:], label[singles:]
+    cost = np.full((len(w), len(w)), np.inf, prototype.dtype)
+    for i in range(len(w)):
+        for j in range(i):
+            if a[i] == a[j]:
+                cost[i, j] = cost[j, i] = merge_cost(p[i], w[i], p[j], w[j])
+    near = np.empty(len(w), np.int64)
+    for i in range(len(w)):
+        near[i] = _closest(cost, a, i)
+    new = np.empty(prototype.shape[1], prototype.dtype)
+    changed = np.empty(2, np.int64)
+    for t in range(len(x)):
+        new[:], n, c = x[t], one, y[t]
+        if place[t] < singles:  # The demo stays single; the one that was there goes on.
+            new[:], n, c = prototype[place[t]], weight[place[t]], label[place[t]]
+            prototype[place[t]], weight[place[t]], label[place[t]] = x[t], one, y[t]
+        least = prototype.dtype.type(np.inf)
+        first = -1
+        joining = prototype.dtype.type(np.inf)
+        into = -1
+        for i in range(len(w)):
+            if near[i] >= 0 and cost[i, near[i]] < least:
+                first, least = i, cost[i, near[i]]
+            if a[i] == c:
+                found = merge_cost(p[i], w[i], new, n)
+                if found < joining or into < 0:
+                    into, joining = i, found
+        if into >= 0 and joining <= least:
+            _merge(p, w, scatter, into, new, n)
+            changed[:] = into
+        else:
+            second = near[first]
+            _merge(p, w, scatter, first, p[second], w[second])
+            p[second], w[second], a[second] = new, n, c
+            changed[0], changed[1] = first, second
+        for k in range(2):
+            i = changed[k]
+            for j in range(len(w)):
+                same = a[i] == a[j] and i != j
+                cost[i, j] = cost[j, i] = merge_cost(p[i], w[i], p[j], w[j]) if same else np.inf
+        for i in range(len(w)):
+            moved = i == changed[0] or i == changed[1] or near[i] == changed[0] or near[i] == changed[1]
+            if moved or near[i] < 0:
+                near[i] = _closest(cost, a, i)
+                continue
+            for k in range(2):
+                j = changed[k]
+                if cost[i, j] < cost[i, near[i]] or (cost[i, j] == cost[i, near[i]] and j < near[i]):
+                    near[i] = j
+
+
+@njit(nogil=True, error_model="numpy")
+def clusters(distance, label, reach, number, owner):
+    """Clusters of the prototypes of each class by Ward's criterion, cut at several heights.
+
+    Args:
+        distance: [M, M], squared.
+        label: [M]; negative for places without a prototype.
+        reach: [R], heights of the cuts, in units of the median height of a class's mergers.
+        number: [R, M], filled with the cluster of each prototype, classes one after the other.
+        owner: [R, M], filled with the class of each cluster.
+
+    Returns:
+        [R], the number of clusters.
+    """
+    M = len(label)
+    count = np.zeros(len(reach), np.int64)
+    done = np.zeros(M, np.bool_)
+    for start in range(M):
+        if done[start] or label[start] < 0:
+            continue
+        members = np.flatnonzero(label == label[start])
+        done[members] = True
+        m = len(members)
+        d = np.empty((m, m))
+        for i in range(m):
+            for j in range(m):
+                d[i, j] = max(distance[members[i], members[j]], 0.0)
+        height, left, right = _ward(d)
+        middle = np.median(height) if m > 1 else 0.0
+        for r in range(len(reach)):
+            into = np.arange(m)
+            for k in range(m - 1):
+                if height[k] <= reach[r] * middle:
+                    into[right[k]] = left[k]
+            for i in range(m):
+                root = i
+                while into[root] != root:
+                    root = into[root]
+                if root == i:  # The lower number of a pair stays, so that a root comes first.
+                    number[r, members[i]] = count[r]
+                    owner[r, count[r]] = label[start]
+                    count[r] += 1
+                else:
+                    number[r, members[i]] = number[r, members[root]]
+    return count
+
+
+@njit(nogil=True, error_model="numpy")
+def _ward(d):
+    """Mergers of points with squared distances d [m, m], which is used up: heights, and who takes in whom."""
+    m = len(d)
+    size = np.ones(m)
+    alive = np.ones(m, np.bool_)
+    near = np.zeros(m, np.int64)
+    height, left, right = np.empty(m - 1), np.empty(m - 1, np.int64), np.empty(m - 1, np.int64)
+    for i in range(m - 1):
+        near[i] = _next(d, alive, i)
+    for k in range(m - 1):
+        i = -1
+        for a in range(m - 1):
+            if alive[a] and near[a] >= 0 and (i < 0 or d[a, near[a]] < d[i, near[i]]):
+                i = a
+        j = near[i]
+        height[k], left[k], right[k] = math.sqrt(d[i, j]), i, j
+        alive[j] = False
+        between = d[i, j]
+        for a in range(m):
+            if alive[a] and a != i:
+                both = (size[i] + size[a]) * d[i, a] + (size[j] + size[a]) * d[j, a] - size[a] * between
+                d[i, a] = d[a, i] = both / (size[i] + size[j] + size[a])
+        size[i] += size[j]
+        for a in range(m - 1):
+            if not alive[a]:
+                continue
+            if a == i or near[a] == i or near[a] == j:
+                near[a] = _next(d, alive, a)
+            elif a < i and (near[a] < 0 or d[a, i] < d[a, near[a]]):
+                near[a] = i
+    return height, left, right
+
+
+@njit(nogil=True, error_model="numpy")
+def _next(d, alive, i):
+    """The closest of the points behind i, or -1."""
+    best = -1
+    for j in range(i + 1, len(d)):
+        if alive[j] and (best < 0 or d[i, j] < d[i, best]):
+            best = j
+    return best

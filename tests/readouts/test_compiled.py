@@ -1,0 +1,116 @@
+"""Kernels of the universal read-out against the definitions in torch."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.cluster.hierarchy import fcluster, linkage
+from test_universal import learned, readout, stream
+
+from autocl.readouts import compiled, experts, kernel, universal
+from autocl.readouts.memory import Memory
+from autocl.readouts.universal import UniversalReadout
+
+__all__ = ["readout"]  # the fixture
+
+
+@pytest.mark.parametrize(
+    ("demos", "length", "classes", "outputs"),
+    [(30, 40, 3, 3), (5, 7, 2, 4), (90, 33, 6, 9), (400, 40, 3, 3), (300, 130, 120, 120), (2, 3, 1, 1)],
+)
+def test_answers_are_those_of_the_definition(
+    readout: UniversalReadout, demos: int, length: int, classes: int, outputs: int, monkeypatch
+) -> None:
+    f, y = stream(demos + 20, length, classes)
+    state = learned(readout, f[:, :demos], y[:, :demos], outputs)
+    queries = torch.cat([f[:, demos:], 3 * torch.randn(1, 5, length), torch.zeros(1, 1, length)], 1)
+    with torch.no_grad():
+        prepared = readout.prepare(state)
+        assert isinstance(prepared, universal.Compiled)
+        ours = prepared(queries)
+        for module in (universal, experts):
+            monkeypatch.setattr(module, "compiles", lambda x: False)
+        defined = readout._prepare(state)(queries)
+    torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-4, atol=2e-4)
+    torch.testing.assert_close(ours.novelty, defined.novelty, rtol=1e-5, atol=1e-6)
+
+
+def test_an_answer_does_not_depend_on_its_company(readout: UniversalReadout) -> None:
+    f, y = stream(100, 40, 5)
+    with torch.no_grad():
+        prepared = readout.prepare(learned(readout, f[:, :60], y[:, :60], 5))
+        together = prepared(f[:, 60:])
+        alone = [prepared(f[:, i : i + 1]) for i in range(60, 100)]
+    assert torch.equal(together.logits, torch.cat([a.logits for a in alone], 1))
+    assert torch.equal(together.novelty, torch.cat([a.novelty for a in alone], 1))
+
+
+def test_marks_are_those_of_the_definition() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(1, 4, 30, 5, generator=generator).double()
+    seen = torch.tensor([[True, True, False, True, True]])
+    scores = scores.masked_fill(~seen[:, None, None], -1e4)
+    label = torch.tensor([0, 1, 3, 4, 1] * 6)
+    weight = torch.rand(1, 30, generator=generator).double() * (torch.arange(30) % 7 > 0)
+    loss, accuracy = compiled.marks(scores[0], label, weight[0], seen[0])
+    target = torch.nn.functional.one_hot(label, 5).double()[None]
+    defined = universal.marks(scores, target, weight)
+    torch.testing.assert_close(loss, defined[0][0])
+    torch.testing.assert_close(accuracy, defined[1][0])
+
+
+@pytest.mark.parametrize(("points", "asked"), [(1, 1), (7, 3), (64, 64), (65, 20)])
+def test_kernels_are_solved_as_defined(points: int, asked: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, points, 9, generator=generator).double()
+    distance = torch.cdist(x, x).square()
+    rate, diagonal = torch.tensor([[0.05, 0.3]]).double(), 1.1 + torch.rand(1, 2, points).double()
+    target = torch.randn(1, points, 4, generator=generator).double()
+    arguments = (distance, rate, diagonal, target, asked)
+    torch.testing.assert_close(compiled.solve_kernels(*arguments), experts.solve_kernels(*arguments))
+
+
+def test_gelu_is_torchs() -> None:
+    a = np.linspace(-9, 9, 4 * 300, dtype=np.float32).reshape(4, 300)
+    ours = a.copy()
+    kernel._gelu(ours, np.empty((2, 300)))
+    theirs = torch.nn.functional.gelu(torch.from_numpy(a).double()).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_clusters_are_scipys() -> None:
+    rng = np.random.default_rng(0)
+    reach = np.array([0.5, 1.0, 1.5, 3.0])
+    for points in (1, 2, 3, 20, 60):
+        label = np.where(rng.random(points) < 0.1, -1, rng.integers(3, size=points))
+        x = rng.standard_normal((points, 5)) + 3 * rng.integers(3, size=(points, 1))
+        number, owner = np.zeros((2, len(reach), points), np.int64)
+        count = kernel.clusters(((x[:, None] - x) ** 2).sum(-1), label, reach, number, owner)
+        for r in range(len(reach)):
+            assert owner[r, number[r, label >= 0]].tolist() == label[label >= 0].tolist()
+            assert sorted(set(number[r, label >= 0])) == list(range(count[r]))
+        for c in range(3):
+            of_class = np.flatnonzero(label == c)
+            tree = linkage(x[of_class], "ward") if len(of_class) > 1 else None
+            for r in range(len(reach)):
+                ours = number[r, of_class].tolist()
+                theirs = [1] * len(ours)
+                if tree is not None:
+                    theirs = fcluster(tree, reach[r] * np.median(tree[:, 2]), "distance").tolist()
+                assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
+
+
+@pytest.mark.parametrize("classes", [1, 2, 7])
+def test_a_full_memory_is_squeezed_as_defined(classes: int) -> None:
+    f, y = stream(240, 12, classes)
+    f, memory = f.double(), Memory.empty(1, 32, f.double())
+    with torch.enable_grad():
+        defined = memory.learn(f[:, :150], y[:, :150])
+        defined = defined.learn(f[:, 150:], y[:, 150:])
+    with torch.no_grad():
+        ours = memory.learn(f[:, :50], y[:, :50])
+        for t in range(50, 240):
+            ours = ours.learn(f[:, t : t + 1], y[:, t : t + 1])
+    assert torch.equal(ours.label, defined.label)
+    assert torch.equal(ours.weight, defined.weight)
+    torch.testing.assert_close(ours.prototype, defined.prototype)
+    torch.testing.assert_close(ours.scatter, defined.scatter)
