@@ -114,6 +114,7 @@ def _plan(experts: Experts, moments: Moments) -> tuple[Arrays, Arrays]:
     more = -near.square.shape[1] % kernel.LANES
     columns = (*(F.pad(of.columns[0], (0, more)) for of in (near, white)), white.inner.factor[0])
     wide = torch.cat([*columns, *(one.columns[0] for one in linear)], 1)
+    wide = F.pad(wide, (0, -wide.shape[1] % kernel.TILE)).view(len(wide), -1, kernel.TILE).transpose(0, 1)
     square, white_square = (F.pad(of.square[0], (0, more), value=torch.inf) for of in (near, white))
     dual, white_dual = (F.pad(of.dual[0].mT, (0, more)) for of in (near, white))
     kernels = (
@@ -138,7 +139,7 @@ def _plan(experts: Experts, moments: Moments) -> tuple[Arrays, Arrays]:
         np.array([float(one.scale) for one in linear]),
         float(moments.spread),
     )
-    return (_numbers(wide), *kernels), groups
+    return (_numbers(wide), columns[2].shape[1], *kernels), groups
 
 
 def _numbers(t: Tensor) -> Any:

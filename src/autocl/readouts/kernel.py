@@ -15,13 +15,15 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
 from autocl.ops.jit import njit
-from autocl.ops.srwm.simd import exp, load, maximum, splat, store
+from autocl.ops.srwm.simd import exp, fma, load, maximum, splat, store
 from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, UNSEEN
 
 LANES = 4
 """Doubles in a vector register."""
-BLOCK = 8
-"""Queries that are multiplied together with what they are compared with."""
+TILE = 8
+"""Columns of what queries are compared with that lie together."""
+BLOCK = 32
+"""Queries that go through them together."""
 _REACH = 6.0
 
 
@@ -238,22 +240,22 @@ def marks(left_out, label, weight, seen, loss, accuracy):
 @njit(nogil=True, error_model="numpy")
 def answer(plan, trust, weights, lo, hi, x, logits, novelty):
     """Fill logits [Q, N] and novelty [Q] for queries lo..hi of x [Q, D]."""
-    (wide, square, rate, dual, whitened_square, metric, whitened_rate, whitened_dual) = plan[0]
+    (wide, K, square, rate, dual, whitened_square, metric, whitened_rate, whitened_dual) = plan[0]
     (offset, owner, expert, origin, by_direction, scale, spread) = plan[1]
     seen, share, sharpness, reader, size, bias = trust
-    D, J = wide.shape
+    D = x.shape[1]
     kernels, N, M = dual.shape
-    K = J - 2 * M - len(offset)
     E = kernels + 1 + len(scale)
-    z, power = np.empty((BLOCK, J)), np.empty(BLOCK)
+    z = np.empty((BLOCK, len(wide) * TILE))
     near, length = np.empty(M), np.empty(len(scale))
     scores, said, base = np.empty((E, N)), np.empty((E, N)), np.empty(N)
     chosen, work = rooms(E, N, len(bias), bias.dtype)
     for start in range(lo, hi, BLOCK):
-        _products(x[start : min(start + BLOCK, hi)], wide, z, power)
+        products(x[start : min(start + BLOCK, hi)], wide, z)
         for q in range(start, min(start + BLOCK, hi)):
-            y, own = z[q - start], power[q - start]
-            nearest = np.inf
+            y, own, nearest = z[q - start], 0.0, np.inf
+            for d in range(D):
+                own += x[q, d] * x[q, d]
             for m in range(M):
                 near[m] = max(own + square[m] - y[m], 0.0)
                 nearest = min(nearest, near[m])
@@ -290,26 +292,68 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
             novelty[q] = 1 - math.exp(-nearest / (2 * spread))
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def _products(x, wide, z, power):
-    """Fill z [Q, J] with x [Q, D] @ wide [D, J], and power [Q] with squared lengths.
+@njit(nogil=True, error_model="numpy")
+def products(x, wide, z):
+    """Fill z [Q, J] with x [Q, D] @ wide, which lies as [J / TILE, D, TILE].
 
-    Four rows of `wide` at a time, for all queries while they are in cache.
+    Every sum runs over D in its order, whether four queries are multiplied together with a tile or one
+    with four tiles: the bits are the same.
     """
-    D, J = wide.shape
-    z[:] = 0.0
-    power[:] = 0.0
-    for d in range(0, D - 3, 4):
-        for q in range(len(x)):
-            x0, x1, x2, x3 = x[q, d], x[q, d + 1], x[q, d + 2], x[q, d + 3]
-            power[q] += x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3
-            for j in range(J):
-                z[q, j] += x0 * wide[d, j] + x1 * wide[d + 1, j] + x2 * wide[d + 2, j] + x3 * wide[d + 3, j]
-    for d in range(D - D % 4, D):
-        for q in range(len(x)):
-            power[q] += x[q, d] ** 2
-            for j in range(J):
-                z[q, j] += x[q, d] * wide[d, j]
+    tiles, D, _ = wide.shape
+    flat, size = wide.reshape(-1), D * TILE
+    zero = splat(0.0)
+    together = len(x) - len(x) % 4
+    for tile in range(tiles):
+        for q in range(0, together, 4):
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = zero
+            at = tile * size
+            for d in range(D):
+                w0, w1 = load(flat, at), load(flat, at + LANES)
+                at += TILE
+                v = splat(x[q, d])
+                a0, a1 = fma(v, w0, a0), fma(v, w1, a1)
+                v = splat(x[q + 1, d])
+                b0, b1 = fma(v, w0, b0), fma(v, w1, b1)
+                v = splat(x[q + 2, d])
+                c0, c1 = fma(v, w0, c0), fma(v, w1, c1)
+                v = splat(x[q + 3, d])
+                d0, d1 = fma(v, w0, d0), fma(v, w1, d1)
+            _put(z[q], tile, a0, a1)
+            _put(z[q + 1], tile, b0, b1)
+            _put(z[q + 2], tile, c0, c1)
+            _put(z[q + 3], tile, d0, d1)
+    for q in range(together, len(x)):
+        for tile in range(0, tiles - 3, 4):
+            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = zero
+            at = tile * size
+            for d in range(D):
+                v = splat(x[q, d])
+                a0, a1 = fma(v, load(flat, at), a0), fma(v, load(flat, at + LANES), a1)
+                other = at + size
+                b0, b1 = fma(v, load(flat, other), b0), fma(v, load(flat, other + LANES), b1)
+                other += size
+                c0, c1 = fma(v, load(flat, other), c0), fma(v, load(flat, other + LANES), c1)
+                other += size
+                d0, d1 = fma(v, load(flat, other), d0), fma(v, load(flat, other + LANES), d1)
+                at += TILE
+            _put(z[q], tile, a0, a1)
+            _put(z[q], tile + 1, b0, b1)
+            _put(z[q], tile + 2, c0, c1)
+            _put(z[q], tile + 3, d0, d1)
+        for tile in range(tiles - tiles % 4, tiles):
+            a0 = a1 = zero
+            at = tile * size
+            for d in range(D):
+                v = splat(x[q, d])
+                a0, a1 = fma(v, load(flat, at), a0), fma(v, load(flat, at + LANES), a1)
+                at += TILE
+            _put(z[q], tile, a0, a1)
+
+
+@njit(nogil=True, inline="always")
+def _put(row, tile, v0, v1):
+    store(row, tile * TILE, v0)
+    store(row, tile * TILE + LANES, v1)
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})

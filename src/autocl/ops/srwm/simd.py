@@ -248,6 +248,19 @@ def maximum(_, a, b):
     return a(a, a), lower
 
 
+@intrinsic
+def fma(_, a, b, c):
+    """a · b + c, rounded once."""
+
+    def lower(context, builder, signature, args):
+        kind = args[0].type
+        name = f"llvm.fma.v{a.width}f{a.dtype.bitwidth}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        return builder.call(function, args)
+
+    return a(a, b, c), lower
+
+
 def _polynomial(single: bool) -> list[float]:
     """Coefficients, lowest first, of e^f for |f| <= ln(2)/2, to less than an ulp.
 
