@@ -25,7 +25,8 @@ def features(
     """Compute and keep features.
 
     Args:
-        backbone: lite0, lite1, lite2, timm:NAME, torchvision:NAME, hf:REPO, open_clip:NAME/TAG or onnx:FILE.
+        backbone: lite0, lite1, lite2, lite2-levels, timm:NAME, torchvision:NAME, hf:REPO, open_clip:NAME/TAG,
+            onnx:FILE or vit:FILE.
         sources: folders of class folders, or names of image sets (`autocl data list`), as NAME or NAME/SPLIT.
         workers: chunks of images in work at once.
         size: pixels a side at which image sets are loaded; folders are read at their own size.

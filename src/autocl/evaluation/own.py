@@ -21,7 +21,7 @@ from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.encoders.backbones import Backbone
 from autocl.errors import InputError
-from autocl.evaluation.statistics import Summary, metrics, summarise
+from autocl.evaluation.statistics import Summary, summarise
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import passage
@@ -81,10 +81,6 @@ class OwnResult:
     def matrix(self) -> TransferMatrix:
         """The learner's accuracies in [0, 1], [R, M, M]."""
         return self.ours.matrix
-
-    def metrics(self) -> dict[str, Summary]:
-        """Continual-learning metrics of the learner, in percent over runs."""
-        return metrics(self.matrix)
 
 
 def evaluate_folder(

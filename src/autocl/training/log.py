@@ -77,15 +77,15 @@ class RunLog:
                 if isinstance(value, int | float):
                     self._board.add_scalar(name, value, step)
 
-    def show(self, step: int, note: str, *, every: float = 20.0) -> None:
-        """Move the bar; without a terminal, print a line every so many seconds."""
+    def show(self, step: int, note: str) -> None:
+        """Move the bar; without a terminal, print a line every twenty seconds."""
         if self._file is None:
             return
         if not self._bar.disable:
             self._bar.update(self._task, completed=step, note=note)
             return
         now = time.monotonic()
-        if now - self._spoken < every and step != self.total:
+        if now - self._spoken < 20 and step != self.total:
             return
         self._spoken = now
         rate = (now - self._started) / max(1, step - self._first)

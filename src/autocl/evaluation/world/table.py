@@ -78,17 +78,17 @@ def markdown(rows: Sequence[Row], times: Times) -> str:
     return "\n".join(bars) + f"\n\n\\{LEGEND}\n"  # a star at the start would make a list
 
 
-def world_markdown(folder: Path, split: Split = "test") -> str:
-    """All that was measured into a folder of results: for each encoder the table and what follows from it."""
+def world_markdown(folder: Path) -> str:
+    """All of the test world in a folder of results: for each encoder the table and what follows from it."""
     by_features: dict[str, list[Measured]] = {}
     for measured in read_world(folder):
-        if measured.split == split:
+        if measured.split == "test":
             by_features.setdefault(measured.features, []).append(measured)
     if not by_features:
         return "Nothing has been measured into `results/world.jsonl` yet.\n"
     parts = []
     for features, of_one in by_features.items():
-        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, split, features)
+        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, "test", features)
         entries = {row.entry for row in rows}
         bare = {WITHOUT_BODY.format(entry) for entry in entries}
         learners = [row.entry for row in rows if row.entry not in bare and row.entry not in RIVAL_NAMES]
