@@ -6,7 +6,7 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
-from autocl.readouts import compiled, experts, kernel, universal
+from autocl.readouts import compiled, experts, kernel, merging, universal
 from autocl.readouts.memory import Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -84,7 +84,7 @@ def test_clusters_are_scipys() -> None:
         label = np.where(rng.random(points) < 0.1, -1, rng.integers(3, size=points))
         x = rng.standard_normal((points, 5)) + 3 * rng.integers(3, size=(points, 1))
         number, owner = np.zeros((2, len(reach), points), np.int64)
-        count = kernel.clusters(((x[:, None] - x) ** 2).sum(-1), label, reach, number, owner)
+        count = merging.clusters(((x[:, None] - x) ** 2).sum(-1), label, reach, number, owner)
         for r in range(len(reach)):
             assert owner[r, number[r, label >= 0]].tolist() == label[label >= 0].tolist()
             assert sorted(set(number[r, label >= 0])) == list(range(count[r]))

@@ -38,7 +38,7 @@ def clusters_of(moments: Moments) -> list[Groups]:
     A label that names many things, as it does where tasks share labels, has one or more clusters for each.
     """
     # Imported here because importing numba takes longer than importing all of autocl.
-    from autocl.readouts import kernel
+    from autocl.readouts import merging
 
     B, M = moments.used.shape
     point, label = moments.memory.prototype.detach().cpu().double(), moments.memory.label.cpu().numpy()
@@ -46,7 +46,7 @@ def clusters_of(moments: Moments) -> list[Groups]:
     distance = (square[..., None] + square[:, None] - 2 * point @ point.mT).numpy()
     number, owner = np.zeros((2, len(REACH), B, M), np.int64)
     count = [
-        kernel.clusters(distance[b], label[b], np.array(REACH), number[:, b], owner[:, b]) for b in range(B)
+        merging.clusters(distance[b], label[b], np.array(REACH), number[:, b], owner[:, b]) for b in range(B)
     ]
     groups = []
     for r, G in enumerate(np.max(count, 0).clip(min=1)):

@@ -153,13 +153,13 @@ def _compiled_squeeze(
 ) -> tuple[Tensor, ...]:
     """The same, by a kernel that looks at pairs of one label only."""
     # Imported here because importing numba takes longer than importing all of autocl.
-    from autocl.readouts import kernel
+    from autocl.readouts import merging
 
     parts = [t.clone() for t in (prototype, weight, label, scatter)]
     seen = int(weight.sum())
     place = np.array([_scrambled(seen + t) % (seen + t + 1) for t in range(len(x))])
     demos = x.contiguous().numpy(), y.contiguous().numpy()
-    kernel.squeeze(*(t.numpy() for t in parts), len(weight) // SINGLE, place, *demos)
+    merging.squeeze(*(t.numpy() for t in parts), len(weight) // SINGLE, place, *demos)
     return tuple(parts)
 
 
