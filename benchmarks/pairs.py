@@ -3,7 +3,7 @@
 Five tasks of two classes, domain- and class-incremental; demos from the training set, queries from the test
 set, as `autocl bench split-mnist` has them. A learner and a stream are a pair: `everyday`, `split-domain` and
 `split-class`, each on the streams it has outputs for, are 15 of them. The learner, the learner without its
-body and the simple rivals of the world table answer the same queries.
+body, the universal read-out (`vectors`) and the simple rivals of the world table answer the same queries.
 """
 
 import argparse
@@ -23,11 +23,13 @@ from autocl.evaluation.protocol import train_and_test
 from autocl.evaluation.world.contestants import LearnerContestant, without_body
 from autocl.evaluation.world.rivals import RIVALS
 from autocl.evaluation.world.streams import Passage
+from autocl.learner.find import find_learner
 
 SETS = ("mnist", "fashion_mnist", "cifar10")
 SCENARIOS: tuple[Scenario, ...] = ("domain", "class")
 SHOTS = 15
 LEARNERS = ("everyday", "split-domain", "split-class")
+UNIVERSAL = "vectors"
 
 
 def as_passage(stream: Stream, embedding: Embedding, queries: int) -> Passage:
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--queries", type=int, default=400, help="of each task; 10000: all")
     args = parser.parse_args()
-    columns = ["learner", "without body", *(rival.name for rival in RIVALS)]
+    columns = ["learner", "without body", UNIVERSAL, *(rival.name for rival in RIVALS)]
     table = Table("pair", *columns, title=f"{SHOTS} shots, {args.runs} runs, %")
     found: dict[str, list[float]] = {name: [] for name in columns}
     for name in args.learners:
@@ -69,7 +71,8 @@ def main() -> None:
         bare = without_body(learner)
         players = [LearnerContestant("learner", learner)]
         players += [LearnerContestant("without body", bare)] if bare is not None else []
-        contestants = [*players, *RIVALS]
+        universal = find_learner(UNIVERSAL).with_features(embedding.n_features)
+        contestants = [*players, LearnerContestant(UNIVERSAL, universal), *RIVALS]
         for images in SETS:
             both = [giver.load(ref) for ref in train_and_test(images)]
             for scenario in SCENARIOS:
@@ -87,9 +90,11 @@ def main() -> None:
                     found[c.name].append(cells[c.name])
                 pair = f"{name}, {images}, {scenario}"
                 table.add_row(pair, *(f"{cells[c]:.1f}" if c in cells else "" for c in columns))
-    means = [f"{fmean(found[name]):.1f}" if found[name] else "" for name in columns]
+    pairs = len(found["learner"])
+    of = {name: "" if len(found[name]) == pairs else f" (of {len(found[name])})" for name in columns}
+    means = [f"{fmean(found[name]):.2f}{of[name]}" if found[name] else "" for name in columns]
     table.add_section()
-    table.add_row(f"mean of {len(found['learner'])} pairs", *means)
+    table.add_row(f"mean of {pairs} pairs", *means)
     Console(width=180).print(table)
 
 
