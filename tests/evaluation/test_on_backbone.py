@@ -175,7 +175,7 @@ def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: 
     (first, *_) = bench.run(
         PROTOCOLS["backbone"], entry, Options(quick=True, runs=1, queries=4), tmp_path / "r"
     )
-    assert first.cost["gradient_steps"] == 5 * 2
+    assert first.cost["gradient_steps"] == 5 * 4  # tasks of 30 demos in batches of 8
     assert any("inside a ViT of 5 layers, width 64" in note for note in first.notes)
     monkeypatch.setattr(on_backbone, "get_backbone", lambda name: Coded().backbone)
     with pytest.raises(InputError, match="l2p works inside a vision transformer, not on lite2"):
