@@ -92,6 +92,18 @@ def _strongest(base, chosen):
 
 
 @njit(nogil=True, error_model="numpy")
+def _log_sum(x):
+    """Log of the sum of e^x [N]."""
+    top = x[0]
+    for n in range(1, len(x)):
+        top = max(top, x[n])
+    total = 0.0
+    for n in range(len(x)):
+        total += math.exp(x[n] - top)
+    return top + math.log(total)
+
+
+@njit(nogil=True, error_model="numpy")
 def combine(scores, seen, share, sharpness, base, said):
     """Fill base [N], said [E, N] with log-probabilities of the gate and of each expert from scores [E, N]."""
     E, N = scores.shape
@@ -109,11 +121,7 @@ def combine(scores, seen, share, sharpness, base, said):
         for n in range(N):
             said[e, n] -= total
             base[n] += share[e] * said[e, n]
-    top = base.max()
-    total = 0.0
-    for n in range(N):
-        total += math.exp(base[n] - top)
-    total = top + math.log(total)
+    total = _log_sum(base)
     for n in range(N):
         base[n] -= total
 
@@ -197,15 +205,12 @@ def mean_losses(left_out, label, weight, seen, share, sharpness, size, bias, wei
         if weight[p] == 0:
             continue
         for e in range(E):
-            scores[e] = left_out[e, p]
+            for n in range(N):
+                scores[e, n] = left_out[e, p, n]
         combine(scores, seen, share, sharpness, base, said)
         gate -= weight[p] * base[label[p]]
         corrected(base, said, size, 1.0, bias, weights, chosen, work)
-        top = base.max()
-        total = 0.0
-        for n in range(N):
-            total += math.exp(base[n] - top)
-        both += weight[p] * (top + math.log(total) - base[label[p]])
+        both += weight[p] * (_log_sum(base) - base[label[p]])
     return gate, both
 
 
@@ -214,9 +219,10 @@ def marks(left_out, label, weight, seen, loss, accuracy):
     """Fill loss [E, S] and accuracy [E] with weighted means over prototypes; sharpness s is 2 ** s."""
     E, P, N = left_out.shape
     near = np.empty(N)
-    loss[:] = 0.0
-    accuracy[:] = 0.0
     for e in range(E):
+        accuracy[e] = 0.0
+        for s in range(loss.shape[1]):
+            loss[e, s] = 0.0
         for p in range(P):
             if weight[p] == 0:
                 continue
@@ -276,7 +282,8 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
                     for d in range(D):
                         total += (x[q, d] - origin[i, d]) ** 2
                     length[i] = max(math.sqrt(total), 1e-12)
-                scores[kernels + 1 + i] = -np.inf
+                for n in range(N):
+                    scores[kernels + 1 + i, n] = -np.inf
             for g in range(len(offset)):
                 e, n = kernels + 1 + expert[g], owner[g]
                 scores[e, n] = max(scores[e, n], (y[2 * M + K + g] + offset[g]) / length[expert[g]])

@@ -29,12 +29,12 @@ def _merge(prototype, weight, scatter, i, x, n):
     total = weight[i] + n
     spread = weight[i] * n / total
     share = n / total
-    step = x - prototype[i]
-    for a in range(len(step)):
-        part = spread * step[a]
-        for b in range(len(step)):
-            scatter[a, b] += part * step[b]
-        prototype[i, a] += step[a] * share
+    for a in range(len(x)):
+        part = spread * (x[a] - prototype[i, a])
+        for b in range(len(x)):
+            scatter[a, b] += part * (x[b] - prototype[i, b])
+    for a in range(len(x)):
+        prototype[i, a] += (x[a] - prototype[i, a]) * share
     weight[i] = total
 
 
@@ -122,19 +122,22 @@ def clusters(distance, label, reach, number, owner):
     """
     M = len(label)
     count = np.zeros(len(reach), np.int64)
-    done = np.zeros(M, np.bool_)
+    done, members = np.zeros(M, np.bool_), np.empty(M, np.int64)
     for start in range(M):
         if done[start] or label[start] < 0:
             continue
-        members = np.flatnonzero(label == label[start])
-        done[members] = True
-        m = len(members)
+        m = 0
+        for i in range(start, M):
+            if label[i] == label[start]:
+                members[m], done[i] = i, True
+                m += 1
         d = np.empty((m, m))
         for i in range(m):
             for j in range(m):
                 d[i, j] = max(distance[members[i], members[j]], 0.0)
         height, left, right = _ward(d)
-        middle = np.median(height) if m > 1 else 0.0
+        # The median: heights of mergers by this criterion only grow.
+        middle = (height[(m - 1) // 2] + height[(m - 2) // 2]) / 2 if m > 1 else 0.0
         for r in range(len(reach)):
             into = np.arange(m)
             for k in range(m - 1):
