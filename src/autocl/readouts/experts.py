@@ -223,7 +223,8 @@ def ridge(moments: Moments) -> Linear:
     leverage = (weight * inner.square(x)[..., None]).clamp(max=0.999)[:, :asked]
     said = (memory.prototype @ columns + offset)[:, :asked]
     left_out = (said - leverage * moments.target[:, :asked]) / (1 - leverage)
-    return _linear(moments, columns, offset, None, left_out)
+    one, N = torch.ones_like(moments.spread), moments.size.shape[1]
+    return Linear(columns, offset, classes_of(moments), None, one, left_out[:, None], N)
 
 
 def discriminants(moments: Moments, groups: Groups) -> Linear:
@@ -255,8 +256,9 @@ def discriminants(moments: Moments, groups: Groups) -> Linear:
     length = (own_size**2 * own_norm - 2 * own_size * weight * own_cross + weight**2 * square) / rest**2
     itself = torch.where(own_size > weight, product - 0.5 * length, -torch.inf)[..., None]
     offset = (-0.5 * norm).masked_fill(size[:, None] == 0, -torch.inf)
-    left_out = best_group(torch.where(member > 0, itself, cross + offset), groups, moments.size.shape[1])
-    return _normalised(moments, columns, offset, None, left_out, groups=groups)
+    N = moments.size.shape[1]
+    left_out = best_group(torch.where(member > 0, itself, cross + offset), groups, N)
+    return Linear(columns, offset, groups, None, *_normalised(moments, left_out), N)
 
 
 def cosines(moments: Moments, origin: Tensor) -> Linear:
@@ -268,30 +270,21 @@ def cosines(moments: Moments, origin: Tensor) -> Linear:
     own = moments.target @ total - memory.weight[..., None] * x
     itself = (x * F.normalize(own, dim=-1)).sum(-1, keepdim=True)
     left_out = torch.where(moments.target > 0, itself, x @ columns)
-    offset = torch.zeros_like(columns[:, :1])
-    return _normalised(moments, columns, offset, origin, left_out, least=LEAST_COSINE**2)
+    offset, groups = torch.zeros_like(columns[:, :1]), classes_of(moments)
+    normalised = _normalised(moments, left_out, LEAST_COSINE**2)
+    return Linear(columns, offset, groups, origin, *normalised, moments.size.shape[1])
 
 
-def _normalised(
-    moments: Moments,
-    columns: Tensor,
-    offset: Tensor,
-    origin: Tensor | None,
-    left_out: Tensor,
-    *,
-    groups: Groups | None = None,
-    least: float = 1e-12,
-) -> Linear:
-    """An expert whose leave-one-out scores have unit deviation, or less where they hardly deviate at all.
+def _normalised(moments: Moments, left_out: Tensor, least: float = 1e-12) -> tuple[Tensor, Tensor]:
+    """Factor [B, 1, 1] that gives scores unit deviation, or less where they hardly deviate at all.
 
     Args:
         moments: of the memory.
-        columns: as in `Linear`.
-        offset: as in `Linear`.
-        origin: as in `Linear`.
-        left_out: [B, M, N], of all prototypes.
-        groups: as in `Linear`; None: the classes.
+        left_out: [B, M, N], leave-one-out scores of all prototypes.
         least: variance that is added in any case.
+
+    Returns:
+        The factor, and with it the scores of the examined prototypes, [B, 1, M', N].
     """
     known = (
         moments.used[..., None]
@@ -303,24 +296,7 @@ def _normalised(
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
     scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt()
-    left_out = torch.where(known > 0, left_out * scale, NEVER)[:, : moments.asked]
-    return _linear(moments, columns, offset, origin, left_out, groups=groups, scale=scale)
-
-
-def _linear(
-    moments: Moments,
-    columns: Tensor,
-    offset: Tensor,
-    origin: Tensor | None,
-    left_out: Tensor,
-    *,
-    groups: Groups | None = None,
-    scale: Tensor | None = None,
-) -> Linear:
-    """A linear expert of the classes, unless groups are given."""
-    scale = torch.ones_like(moments.spread) if scale is None else scale
-    groups = classes_of(moments) if groups is None else groups
-    return Linear(columns, offset, groups, origin, scale, left_out[:, None], moments.size.shape[1])
+    return scale, torch.where(known > 0, left_out * scale, NEVER)[:, None, : moments.asked]
 
 
 class InnerProduct(NamedTuple):
