@@ -186,6 +186,16 @@ def test_without_gradients_each_image_gets_the_same_bits_in_any_company(dtype, s
     assert encoder.independent(x) == (dtype == torch.float32 and (filters != 8 or ONEDNN))
 
 
+def test_without_gradients_gray_images_among_coloured_ones_are_right():
+    torch.manual_seed(0)
+    encoder = Conv4(channels=3, height=20, width=18).eval()
+    x = torch.randn(6, 3, 20, 18)
+    x[::2] = x[::2, :1]
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder(x), encoder.blocks(x).flatten(1), rtol=1e-4, atol=1e-5)
+        assert torch.equal(encoder(x)[2:3], encoder(x[2:3]))
+
+
 def test_without_gradients_nan_stays_nan_and_only_in_its_image():
     encoder = Conv4(channels=1, height=16, width=16).eval()
     x = torch.randn(3, 1, 16, 16)

@@ -6,7 +6,7 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
-from autocl.readouts import compiled, experts, kernel, merging, universal
+from autocl.readouts import compiled, experts, merging, reading, universal
 from autocl.readouts.memory import Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -72,7 +72,7 @@ def test_kernels_are_solved_as_defined(points: int, asked: int) -> None:
 def test_gelu_is_torchs() -> None:
     a = np.linspace(-9, 9, 4 * 300, dtype=np.float32).reshape(4, 300)
     ours = a.copy()
-    kernel._gelu(ours, np.empty((2, 300)))
+    reading._gelu(ours, np.empty((2, 300)))
     theirs = torch.nn.functional.gelu(torch.from_numpy(a).double()).numpy()
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
 

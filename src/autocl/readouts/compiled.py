@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from autocl.errors import StateError
 from autocl.ops.threads import in_threads
-from autocl.readouts import kernel
+from autocl.readouts import kernel, reading
 from autocl.readouts.combiner import SHARPNESS, STRICTNESS, Combiner, Examination, class_sizes
 from autocl.readouts.experts import Experts
 from autocl.readouts.moments import Moments
@@ -38,7 +38,7 @@ def marks(left_out: Tensor, label: Tensor, weight: Tensor, seen: Tensor) -> tupl
     assert all(sharpness == 2**s for s, sharpness in enumerate(SHARPNESS))
     loss = np.empty((len(left_out), len(SHARPNESS)))
     accuracy = np.empty(len(left_out))
-    kernel.marks(*(t.numpy() for t in (left_out.contiguous(), label, weight, seen)), loss, accuracy)
+    reading.marks(*(t.numpy() for t in (left_out.contiguous(), label, weight, seen)), loss, accuracy)
     return torch.from_numpy(loss), torch.from_numpy(accuracy)
 
 
@@ -92,7 +92,7 @@ class Answers:
         gate = (seen, *(_numbers(t[0].double()) for t in (share, sharpness)))
         size = _numbers(class_sizes(exam.demos)[0])
         exams = (_numbers(exam.left_out[0].double()), exam.label[0].numpy(), exam.weight[0].numpy())
-        alone, read = kernel.mean_losses(*exams, *gate, size, bias, weights)
+        alone, read = reading.mean_losses(*exams, *gate, size, bias, weights)
         trusted = torch.sigmoid(combiner.trust + STRICTNESS * (alone - read))
         trust = (*gate, float(trusted), size, bias)
         return Answers(_plan(experts, moments), trust, weights, bias.dtype)

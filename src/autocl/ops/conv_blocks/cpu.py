@@ -70,23 +70,7 @@ def infer(x: Tensor, parameters: Iterable[BlockParameters]) -> Tensor:
         features = np.empty((n, len(blocks[0].gamma) * (H >> len(blocks)) * (W >> len(blocks))), np.float32)
         in_threads(partial(image.run, arrays, EPS), SHARED, x.detach().contiguous().numpy(), features)
         return torch.from_numpy(features)
-    h = _channels_last(x)
-    for size, block in zip(_chunk_sizes(x, len(blocks)), blocks, strict=True):
-        weight = _channels_last(block.weight.detach())
-        norm = block.gamma.detach().numpy(), block.beta.detach().numpy()
-        n, _, H, W = h.shape
-        out = np.empty((n, H // 2, W // 2, len(weight)), norm[0].dtype)
-        place = np.empty(out.shape, np.uint8)
-        mean, rstd = np.empty((2, n, len(weight)), norm[0].dtype)
-        for part in _chunks(slice(0, n), size):
-            y = _pixels(_convolve(h[part], weight))
-            run = partial(kernel.forward, part.start, *norm, EPS, 0.0, _NO_WORDS)
-            in_threads(run, H * W, y, *(array[part] for array in (out, place, mean, rstd)))
-        h = torch.from_numpy(out).permute(0, 3, 1, 2)
-    return h.flatten(1)
-
-
-_NO_WORDS = np.zeros(2, np.uint32)
+    return conv_blocks(x, blocks, dropout=0.0).flatten(1)
 
 
 class _Saved(NamedTuple):

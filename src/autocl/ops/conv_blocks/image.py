@@ -123,6 +123,20 @@ def _largest(y, at, below, right, scale, shift, zero):
 
 
 @njit(nogil=True, error_model="numpy")
+def _is_gray(x):
+    """Whether all channels of an image [C, H, W] are equal."""
+    C, H, W = x.shape
+    for c in range(1, C):
+        for a in range(H):
+            same = True
+            for b in range(W):
+                same &= x[c, a, b] == x[0, a, b]
+            if not same:
+                return False
+    return True
+
+
+@njit(nogil=True, error_model="numpy")
 def run(blocks, eps, lo, hi, x, out):
     """Fill out [n, features], in the order (filter, row, column), for images lo..hi of x [n, C, H, W].
 
@@ -139,20 +153,30 @@ def run(blocks, eps, lo, hi, x, out):
             for k in range(9):
                 for f in range(F):
                     own[(k * inputs + c) * F + f] = weight[(f * inputs + c) * 9 + k]
-    image = np.zeros((H + 2) * (w + 2) * C, x.dtype)
+    pixels = (H + 2) * (w + 2)
+    coloured, plain = np.zeros(pixels * C, x.dtype), np.zeros(pixels, x.dtype)
+    # In a gray image all channels are one, and filters can be added up over them.
+    gray = np.zeros(9 * F, x.dtype)
+    for k in range(9 if C > 1 else 0):
+        for c in range(C):
+            for f in range(F):
+                gray[k * F + f] += weights[0, (k * C + c) * F + f]
     y = np.empty(H * w * F, x.dtype)
     # The inputs of all later blocks, each with a frame of zeros, one behind the other.
     frames = np.zeros(len(blocks) * (H // 2 + 2) * (max(W // 2, PIXELS) + 2) * F, x.dtype)
     for n in range(lo, hi):
-        for c in range(C):
+        shown = 1 if C > 1 and _is_gray(x[n]) else C
+        image = plain if shown < C else coloured
+        for c in range(shown):
             for a in range(H):
                 for b in range(W):
-                    image[((a + 1) * (w + 2) + b + 1) * C + c] = x[n, c, a, b]
-        h, columns, inputs, start = H, W, C, 0
+                    image[((a + 1) * (w + 2) + b + 1) * shown + c] = x[n, c, a, b]
+        h, columns, inputs, start = H, W, shown, 0
         for block in range(len(blocks)):
             wide = max(columns, PIXELS)
             source = image if block == 0 else frames[start:]
-            convolve(source, weights[block], y, h, wide, inputs, F)
+            own = gray if block == 0 and shown < C else weights[block]
+            convolve(source, own, y, h, wide, inputs, F)
             start += 0 if block == 0 else (h + 2) * (wide + 2) * F
             _, gamma, beta = blocks[block]
             if block < len(blocks) - 1:
