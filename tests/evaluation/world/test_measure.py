@@ -139,6 +139,7 @@ def test_a_learner_with_few_outputs_learns_fifty_classes_in_several_states() -> 
     assert scores.shape == (2, len(passages[0].answers), 50)
     right = (scores.argmax(-1) == np.stack([p.answers for p in passages])).mean()
     assert right > 0.5
+    assert all(seconds > 0 for seconds in LearnerContestant("fixed", fixed).online(wide[0], kind.n_labels))
 
 
 def test_the_body_of_a_fast_weight_learner_can_be_taken_off() -> None:
