@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 ACL, NO_ACL = "Omniglot + mini-ImageNet, ACL", "Omniglot + mini-ImageNet, no ACL"
 PHOTOS, NO_PHOTOS = "FC100 + mini-ImageNet, ACL", "FC100 + mini-ImageNet, no ACL"
 THREE = "Omniglot + mini-ImageNet + FC100, ACL"
+MEMORY = "the same, a memory for fast weights"
 HEADLINES = [
     ("Omniglot, after mini-ImageNet", "two-task", "A→B: A", "two-task", ACL),
     ("the same without backward terms", "two-task", "A→B: A", "two-task-noacl", NO_ACL),
@@ -32,21 +33,24 @@ HEADLINES = [
     ("the same without backward terms", "two-task", "B→A: B", "two-task-noacl", NO_ACL),
     ("FC100, after mini-ImageNet", "two-task-fc100", "A→B: A", "two-task-fc100", PHOTOS),
     ("the same without backward terms", "two-task-fc100", "A→B: A", "two-task-fc100-noacl", NO_PHOTOS),
-    ("the same, a memory for fast weights", "two-task-fc100", "A→B: A", "two-task-fc100-memory", PHOTOS),
+    (MEMORY, "two-task-fc100", "A→B: A", "two-task-fc100-memory", PHOTOS),
     ("mini-ImageNet, after FC100", "two-task-fc100", "B→A: B", "two-task-fc100", PHOTOS),
     ("the same without backward terms", "two-task-fc100", "B→A: B", "two-task-fc100-noacl", NO_PHOTOS),
-    ("the same, a memory for fast weights", "two-task-fc100", "B→A: B", "two-task-fc100-memory", PHOTOS),
+    (MEMORY, "two-task-fc100", "B→A: B", "two-task-fc100-memory", PHOTOS),
     ("MNIST, after CIFAR-10", "two-task-ood", "A→B: A", "two-task", ACL),
     ("the same without backward terms", "two-task-ood", "A→B: A", "two-task-noacl", NO_ACL),
     ("MNIST-04, CIFAR-10, MNIST-59, Fashion-MNIST", "diverse", "A→B→C→D: average", "three-task", THREE),
     ("Split-MNIST, domain, 5 tasks", "split-mnist", "domain 5-task", "split-domain", FINETUNED),
     ("the same, the paper's architecture", "split-mnist", "domain 5-task", "split-domain-linear", FINETUNED),
+    (MEMORY, "split-mnist", "domain 5-task", "split-domain-memory", FINETUNED),
     ("Split-MNIST, class, 2 tasks", "split-mnist", "class 2-task", "split-class", FINETUNED),
     ("Split-MNIST, class, 5 tasks", "split-mnist", "class 5-task", "split-class", FINETUNED),
     ("the same, the paper's architecture", "split-mnist", "class 5-task", "split-class-linear", FINETUNED),
+    (MEMORY, "split-mnist", "class 5-task", "split-class-memory", FINETUNED),
     ("Split-Omniglot, domain, 5 tasks", "split-omniglot", "domain 5-task", "split-domain", FINETUNED),
     ("Split-Omniglot, domain, 10 tasks", "split-omniglot", "domain 10-task", "split-domain", FINETUNED),
     ("Split-Omniglot, domain, 20 tasks", "split-omniglot", "domain 20-task", "split-domain", FINETUNED),
+    (MEMORY, "split-omniglot", "domain 20-task", "split-domain-memory", FINETUNED),
     ("Split-Omniglot, class, 5 tasks", "split-omniglot", "class 5-task", "split-class", FINETUNED),
 ]
 """Shown first: the stream in words, table, cell, the learner made for it, the paper's row of such streams."""
