@@ -48,7 +48,7 @@ from autocl.readouts import ReadoutConfig
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination
 from autocl.readouts.experts import NAMES, all_experts
 from autocl.readouts.memory import Memory
-from autocl.readouts.universal import UniversalReadout, examine, moments_of
+from autocl.readouts.universal import LONGEST, UniversalReadout, examine, moments_of
 
 Floats = npt.NDArray[np.float32]
 World = list[list[Floats]]
@@ -58,8 +58,8 @@ KEYS = 384
 """Dimensions of the map of `photos`."""
 LEVEL = 3.0
 """Of a round scatter, in units of the within-class scatter, that is added before the map whitens it."""
-MOST, LONG, OFTEN_LONG = 240, 2000, 0.12
-"""Demos of a stream, fewer than a memory has places; of a long one, and how often it is long."""
+MOST, OFTEN_LONG = 240, 0.12
+"""Demos of a stream, fewer than a memory has places; how often it is long, of up to `LONGEST`."""
 PLACES = (32, 64, 128, 256)
 """Of the memories that long streams go into, unless twice the number of labels is more."""
 ASKED = 60
@@ -177,7 +177,7 @@ def table(
     """Draw a stream of random shape, and let the experts answer and be examined."""
     long = rng.random() < OFTEN_LONG
     shots = int(rng.choice([5, 15, 30, 33] if long else [1, 1, 2, 3, 5, 5, 10, 15, 15]))
-    most, classes_at_most = (LONG, 60) if long else (MOST, 40)
+    most, classes_at_most = (LONGEST, 60) if long else (MOST, 40)
     number = max(2, min(int(rng.integers(2, classes_at_most + 1)), most // shots, len(classes)))
     labels = number if rng.random() < 0.55 else 2
     if labels == 2 and rng.random() < 0.3:

@@ -24,7 +24,7 @@ from autocl.readouts.experts import (
 )
 from autocl.readouts.groups import REACH, clusters_of
 from autocl.readouts.memory import FREE, Memory
-from autocl.readouts.universal import LARGEST, UniversalReadout, examine, moments_of
+from autocl.readouts.universal import LARGEST, LONGEST, UniversalReadout, examine, facts_of, moments_of
 
 
 def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor]:
@@ -212,6 +212,17 @@ def test_experts_are_examined_on_single_demos_only(readout: UniversalReadout) ->
         scores = all_experts(moments).left_out[0, e, :64]
         right = (scores.argmax(-1) == moments.memory.label[0, :64]).double().mean()
         torch.testing.assert_close(exam.accuracy[0, e], right)
+
+
+def test_a_stream_longer_than_in_meta_training_is_described_as_the_longest() -> None:
+    def facts(n: int) -> Tensor:
+        label = torch.arange(256)[None] % 4
+        memory = Memory(torch.eye(256, 40)[None], torch.full((1, 256), n / 256), label, torch.eye(40)[None])
+        return facts_of(moments_of({"count": torch.full((1, 4), n / 4), **memory._asdict()}))
+
+    described = [0, 1, 2, 3, 5, 6]  # the spread is estimated
+    torch.testing.assert_close(facts(1024)[0, 6], torch.tensor(4.0, dtype=torch.float64).log())
+    torch.testing.assert_close(facts(1_000_000)[:, described], facts(LONGEST)[:, described])
 
 
 @pytest.mark.parametrize("cut", [1, 10, 70])

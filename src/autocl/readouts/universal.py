@@ -37,6 +37,8 @@ LARGEST = 768
 UNIT_FROM = 32
 """Features at least this long are scaled to unit length, as embeddings are compared; shorter ones carry
 information in their length."""
+LONGEST = 2000
+"""Demos of the longest streams of meta-training; longer ones are described to the combiner as so long."""
 
 
 class Answer(NamedTuple):
@@ -274,19 +276,23 @@ def moments_of(state: State) -> Moments:
 
 
 def facts_of(moments: Moments) -> Tensor:
-    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever."""
+    """The shape of a stream, [B, FACTS], within the range of meta-training: trust does not grow for ever.
+
+    In meta-training a prototype stood for more than `LONGEST / PLACES` demos only where a memory was small,
+    and kernels on few prototypes are bad. A long stream in a large memory must not look like one of those.
+    """
     n = moments.memory.demos
     classes = (moments.size > 0).sum(1).clamp(1, 100).to(n.dtype)
     places = moments.used.sum(1).clamp(min=1)
     D = moments.mean.shape[-1]
     facts = [
-        n.clamp(1, 2000).log(),
+        n.clamp(1, LONGEST).log(),
         classes.log(),
         (n / classes).clamp(1, 40).log(),
         moments.examined.sum(1) / moments.memory.sample.sum(1).clamp(min=1),
         moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5),
         torch.full_like(n, float(max(D, 16))).log(),
-        (n / places).clamp(1, 40).log(),
+        (n.clamp(max=LONGEST) / places).clamp(1, 40).log(),
     ]
     return torch.stack(facts, dim=1)
 
