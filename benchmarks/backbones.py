@@ -88,7 +88,7 @@ def by_plain_torch(network: EfficientNetLite) -> Engine:
 
 def engines(name: str, compiled: bool) -> dict[str, Engine]:
     def fresh() -> EfficientNetLite:
-        return lite.load_network(lite.PUBLISHED[name], SHAPES[name])
+        return lite.load_network(name, lite.PUBLISHED[name], SHAPES[name])
 
     made = {
         "eager": by_plain_torch(fresh()),

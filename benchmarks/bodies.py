@@ -2,11 +2,12 @@
 
 Every variant is trained on the same streams for the same number of steps, with several seeds, and judged on
 the same streams of validation sets. "best expert" is the closed form that is best on them, with nothing
-learned; "gate" trusts experts by their marks, "reader" also corrects them (what ships), "wide" is the same
-with as many weights as a reader and a body. The others add a body
-that reads the examination as a stream of its own: for every prototype that was left out, what the experts
-said of the right class and of its strongest rivals, which was right, and a code of each class; it rewrites
-its fast weights as it reads, and its answer for a candidate is added to the reader's.
+learned; "gate" trusts experts by their marks, "reader" also corrects them, "ships" has the body of
+`readouts/combiner.py`, whose fast weights are a last layer of the reader. "wide" is the reader
+with as many weights as a reader and one of the bodies that follow. These
+read the examination as a stream of its own: for every prototype that was left out, what the experts
+said of the right class and of its strongest rivals, which was right, and a code of each class; a body
+rewrites its fast weights as it reads, and its answer for a candidate is added to the reader's.
 """
 
 import argparse
@@ -33,7 +34,17 @@ from autocl.encoders.backbones import get_backbone
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import backbone_eyes
 from autocl.layers.base import MIXERS, StackConfig
-from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, Combiner, Examination, Gate, Reader, Trust
+from autocl.readouts.combiner import (
+    BOUND,
+    CANDIDATES,
+    LOWEST,
+    Body,
+    Combiner,
+    Examination,
+    Gate,
+    Reader,
+    Trust,
+)
 from autocl.readouts.experts import NAMES
 from autocl.readouts.universal import UniversalReadout
 
@@ -126,16 +137,30 @@ def layers_of(kind: str) -> nn.ModuleList:
     return MIXERS.get(kind)(StackConfig(width=WIDTH, heads=HEADS, depth=2, dropout=0.0))
 
 
-class Wide(Combiner):
-    """The combiner with more hidden units."""
+class WithoutBody(Combiner):
+    """The combiner without its own body."""
+
+    def judge(self, exam: Examination) -> Trust:
+        trust = super().judge(exam)
+        return trust._replace(last=torch.zeros_like(trust.last), bias=torch.zeros_like(trust.bias))
+
+
+class Wide(WithoutBody):
+    """The same with more hidden units."""
 
     def __init__(self) -> None:
         super().__init__(len(NAMES))
-        self.gate, self.reader = Gate(len(NAMES), WIDE), Reader(len(NAMES), WIDE)
+        self.gate, self.reader, self.body = Gate(len(NAMES), WIDE), Reader(len(NAMES), WIDE), Body(WIDE)
 
 
-class WithBody(Combiner):
-    """The combiner with a body that reads the examination."""
+READERS = {
+    "reader": lambda: WithoutBody(len(NAMES)), "ships": lambda: Combiner(len(NAMES)), "wide": Wide,
+}  # fmt: skip
+"""What is trained and asked as the read-out itself is, by name."""
+
+
+class WithBody(WithoutBody):
+    """The combiner with another body that reads the examination."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(len(NAMES))
@@ -185,7 +210,7 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=600)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=["gate", "reader", "wide", *BODIES, "all"])
+    parser.add_argument("--only", nargs="*", default=["gate", *READERS, *BODIES, "all"])
     args = parser.parse_args()
     torch.set_num_threads(1)
     rng, readout = np.random.default_rng(0), UniversalReadout()
@@ -227,8 +252,8 @@ def trained(kind: str, tables: list[Table], steps: int, seed: int):
     if kind == "gate":
         combiner = train(tables, steps, seed, run=lambda c, t: answer(c, t, reading=False))
         return combiner, lambda t: answer(combiner, t, reading=False)
-    if kind in ("reader", "wide"):
-        combiner = train(tables, steps, seed, make=Wide if kind == "wide" else lambda: Combiner(len(NAMES)))
+    if kind in READERS:
+        combiner = train(tables, steps, seed, make=READERS[kind])
         return combiner, lambda t: answer(combiner, t)
     combiner = train(tables, steps, seed, make=lambda: WithBody(kind), run=lambda c, t: c.with_body(t))
     return combiner, combiner.with_body

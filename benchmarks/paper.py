@@ -28,7 +28,7 @@ from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols.domains import chain_setting
-from autocl.evaluation.statistics import summarise
+from autocl.evaluation.results import summarise
 from autocl.files import read_tensors
 from autocl.learner.find import find_learner
 from autocl.matrix import TransferMatrix

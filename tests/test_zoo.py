@@ -1,6 +1,7 @@
 """The learners that ship: loadable, small, described, and made again by the command on their card."""
 
 import json
+import re
 import shlex
 from importlib.resources import files
 
@@ -13,6 +14,7 @@ from autocl.cli.train import read_order
 from autocl.config import from_dict, to_dict
 from autocl.errors import InputError
 from autocl.estimator.classifier import ContinualClassifier
+from autocl.files import read_tensors
 from autocl.learner.find import find_learner
 from autocl.recipes import RECIPES, get_recipe
 from autocl.training.recipe import Recipe
@@ -85,6 +87,29 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     words = shlex.split(command_of(to_dict(recipe)))
     assert words[:3] == ["autocl", "train", recipe.name]
     assert read_order(get_recipe(recipe.name), words[3:]).recipe == recipe
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_a_card_has_commands_that_run_and_no_private_path(name: str) -> None:
+    card, made = zoo.card(name), set()
+    assert not re.search(r"(^|[^\w.])(/work|/home|/root|/tmp|~)/", card)
+    for line in re.findall(r"^    (autocl train .*)$", card, re.MULTILINE):
+        words = shlex.split(line)
+        order = read_order(get_recipe(words[2]), words[3:])
+        start = order.recipe.init_from
+        assert not start or start in zoo.names() or start in made, f"{line}: nothing makes {start}"
+        made.add(str(order.out))
+    told = set(re.findall(r"[\w./-]*runs/[\w./-]+", card))
+    assert told <= made, "only folders that a command above them makes"
+    assert ("recipe" not in zoo.record(name)) or "    autocl train " in card
+
+
+def test_records_and_files_have_no_path_of_a_machine() -> None:
+    texts = [(files("autocl.zoo") / zoo.RECORDS).read_text()]
+    for name in zoo.names():
+        with zoo.file(name) as file:
+            texts.append(json.dumps(read_tensors(file, kind="learner")[1]))
+    assert [t for text in texts for t in re.findall(r'(?:/work|/home|/root|/tmp)/[^"]*', text)] == []
 
 
 def test_what_a_tool_made_names_the_tool() -> None:

@@ -1,15 +1,19 @@
 """The read-out of one learner behind the encoder of another, without any training.
 
-python -m tools.graft everyday two-task-fc100 NAME      write NAME into the zoo
+python -m tools.graft everyday split-class NAME     write NAME into the zoo; both halves by name or path
+python -m tools.graft everyday NAME NAME            give NAME, which is there, the present read-out
 
 A read-out that learns from any features needs no encoder of its own: what it gives away behind one that was
-meta-trained for certain images is measured, not assumed (docs/notebook.md).
+meta-trained for certain images is measured, not assumed (docs/notebook.md). How an encoder was trained that
+comes from a run, and so from no learner that ships, is kept in the record.
 """
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from tools.record import ZOO, write_record
+from tools.record import ZOO, read_records, record_of_run, write_record
 
 from autocl.errors import InputError
 from autocl.learner import ReadoutLearner
@@ -35,11 +39,33 @@ def main(args: list[str]) -> None:
     if len(args) != 3:
         sys.exit(__doc__)
     readout, encoder, name = args
-    learner = graft(readout, encoder)
-    meta = {"name": name, "recipe": "graft", "readout": readout, "encoder": encoder}
+    learner, record = graft(readout, encoder), make_record(readout, encoder, name, ZOO)
+    meta = {"name": name, "recipe": "graft", "readout": readout, "encoder": _giver(record)}
     learner.save_pretrained(ZOO / f"{name}.safetensors", meta=meta)
-    command = f"python -m tools.graft {' '.join(args)}"
-    write_record(name, {"fingerprint": learner.fingerprint(), "command": command}, ZOO)
+    write_record(name, {"fingerprint": learner.fingerprint(), **record}, ZOO)
+
+
+def make_record(readout: str, encoder: str, name: str, folder: Path) -> dict[str, Any]:
+    """The command that makes NAME, and of an encoder that comes from a run how it was trained.
+
+    Args:
+        readout: whose read-out.
+        encoder: whose encoder; NAME itself: the one it has, whose record stays.
+        name: in the zoo.
+        folder: of the records.
+    """
+    known = read_records(folder).get(name, {})
+    trained = {"encoder": known["encoder"]} if encoder == name and "encoder" in known else {}
+    if encoder == name and known:
+        encoder = _giver(known)
+    elif Path(encoder).is_dir():
+        trained = {"encoder": record_of_run(Path(encoder))}
+    return {"command": f"python -m tools.graft {readout} {encoder} {name}", **trained}
+
+
+def _giver(record: dict[str, Any]) -> str:
+    """Whose encoder it is, by the command of a record."""
+    return str(record["command"]).split()[-2]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autocl.encoders.backbones.from_file import HALF
+from autocl.encoders.backbones.sources import HALF
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.files import write_atomic
 from autocl.training.recipe import Source

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tools.results_table import filled
 
 from autocl.figures.page import percent
-from autocl.figures.style import COLOURS, quiet
+from autocl.figures.plots import COLOURS, quiet
 from autocl.learner.find import find_learner
 from autocl.tour.contest import Contest, Standing, best_rival, digits, drawings, play
 from autocl.tour.page import draw_curves

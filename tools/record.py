@@ -5,9 +5,15 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from autocl import zoo
+from autocl.config import to_dict
 from autocl.errors import FileError
-from autocl.files import write_json
-from autocl.training.folder import DataLine
+from autocl.files import read_tensors, write_json
+from autocl.learner import Learner
+from autocl.learner.find import learner_file
+from autocl.training import checkpoint
+from autocl.training.checkpoint import DATA, DataLine
+from autocl.training.log import read_log
+from autocl.training.recipe import Recipe, read_recipe
 from autocl.typed_json import parse_json, read_json
 
 ZOO = Path(zoo.__file__).parent
@@ -117,3 +123,41 @@ def write_record(name: str, record: dict[str, Any], folder: Path) -> None:
     """Add a learner's record to those of the folder, or replace it."""
     records = {**read_records(folder), name: record}
     write_json(folder / zoo.RECORDS, {each: records[each] for each in sorted(records)})
+
+
+def record_of_run(run: Path) -> dict[str, Any]:
+    """How the best learner of a run was made: recipe, stages, validations, data."""
+    recipe, log, progress = read_recipe(run), read_log(run / "log.jsonl"), checkpoint.read_progress(run)
+    return {
+        "fingerprint": Learner.from_pretrained(run / "best.safetensors").fingerprint(),
+        "recipe": to_dict(recipe),
+        "started_from": _start(recipe),
+        "stages": [_progress(run / f"stage{i}") for i in range(1, len(recipe.stages) + 1)],
+        "rule": recipe.rule,
+        "steps_done": progress.step,
+        "best_step": progress.best_step,
+        "best_score": progress.best_score,
+        "seconds": progress.seconds,
+        "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
+        "data": read_json(run / DATA, list[DataLine]),
+    }
+
+
+def _start(recipe: Recipe) -> dict[str, str] | None:
+    """What the run was finetuned from: the file may be gone tomorrow, its fingerprint stays."""
+    if not recipe.init_from:
+        return None
+    with learner_file(recipe.init_from) as file:
+        _, meta = read_tensors(file, kind="learner")
+        return {"recipe": meta.get("recipe", ""), "fingerprint": Learner.from_pretrained(file).fingerprint()}
+
+
+def _progress(stage: Path) -> dict[str, Any]:
+    progress = checkpoint.read_progress(stage)
+    return {
+        "recipe": read_tensors(stage / "best.safetensors", kind="learner")[1]["recipe"],
+        "steps_done": progress.step,
+        "best_step": progress.best_step,
+        "best_score": progress.best_score,
+        "seconds": progress.seconds,
+    }

@@ -6,16 +6,18 @@ the guide's page of results every cell.
 
 import sys
 from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from autocl import zoo
-from autocl.evaluation.protocol import Protocol
+from autocl.evaluation.protocol import Protocol, Published
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.protocols.split import FINETUNED
-from autocl.evaluation.published import Published
-from autocl.evaluation.results import read_results
-from autocl.evaluation.statistics import Summary
+from autocl.evaluation.results import Summary, read_results
 from autocl.evaluation.table import STAND_IN, Covered, Line, coverage, lines
+from autocl.evaluation.world.measure import Measured, read_times, read_world
+from autocl.evaluation.world.rivals import RIVAL_NAMES
+from autocl.evaluation.world.table import WITHOUT_BODY, markdown, rows_of, said, verdict
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 WORLD_BEGIN, WORLD_END = "<!-- world: begin -->", "<!-- world: end -->"
@@ -158,6 +160,43 @@ def _cells(*summaries: Summary | Published | None) -> str:
         return f"{s.mean:.1f}" if s.std is None else f"{s.mean:.1f} ± {s.std:.1f}"
 
     return " | ".join(cell(s) for s in summaries)
+
+
+def world_markdown(folder: Path) -> str:
+    """All of the test world in a folder of results: for each encoder the table and what follows from it."""
+    by_features: dict[str, list[Measured]] = {}
+    for measured in read_world(folder):
+        if measured.split == "test":
+            by_features.setdefault(measured.features, []).append(measured)
+    if not by_features:
+        return "Nothing has been measured into `results/world.jsonl` yet.\n"
+    parts = []
+    for features, of_one in by_features.items():
+        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, "test", features)
+        entries = {row.entry for row in rows}
+        bare = {WITHOUT_BODY.format(entry) for entry in entries}
+        learners = [row.entry for row in rows if row.entry not in bare and row.entry not in RIVAL_NAMES]
+        verdicts = [line for name in learners for line in said(verdict(rows, name, RIVAL_NAMES), times)]
+        sets = ", ".join(dict.fromkeys(m.set for m in of_one))
+        parts.append(
+            f"### Features of `{features}`\n\n{len(rows[0].cells)} cells of {sets}; {rows[0].mean.runs} "
+            "draws of each.\n\n"
+            f"{markdown(rows, times)}\n" + "".join(f"- {line}\n" for line in verdicts)
+        )
+    return "\n".join(parts)
+
+
+def comparable(measured: Sequence[Measured], rivals: Collection[str]) -> list[Measured]:
+    """Without learners that were measured on other features, draws or sets than the rivals now stand on.
+
+    Args:
+        measured: of one world and one encoder's features.
+        rivals: names; they are measured together with every learner, so theirs are the latest lines.
+    """
+    now = {m.set: (m.identity.get("data"), m.identity.get("draws")) for m in measured if m.entry in rivals}
+    fresh = [m for m in measured if (m.identity.get("data"), m.identity.get("draws")) == now.get(m.set)]
+    complete = {entry for entry, n in Counter(m.entry for m in fresh).items() if n == len(now)}
+    return [m for m in fresh if m.entry in complete]
 
 
 def filled(text: str, table: str, begin: str = BEGIN, end: str = END) -> str:

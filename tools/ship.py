@@ -6,27 +6,21 @@ python -m tools.ship               write all cards anew, from results/
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from tools.record import ZOO, RecipeRecord, Record, read_records, recipe_record, write_record
+from tools.record import ZOO, RecipeRecord, Record, read_records, recipe_record, record_of_run, write_record
 from tools.training_command import command_of
 
 from autocl import zoo
-from autocl.config import to_dict
+from autocl.evaluation.bench import quick_check
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
-from autocl.evaluation.verify import quick_check
 from autocl.files import read_tensors, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
 from autocl.recipes import RECIPES
-from autocl.training import checkpoint
-from autocl.training.folder import DATA, DataLine
-from autocl.training.log import read_log
-from autocl.training.recipe import Recipe, provenance, read_recipe
-from autocl.typed_json import read_json
+from autocl.training.recipe import provenance, read_recipe
 
 PURPOSE = {
     "two-task": "Two 5-way tasks, one after the other, in either order; the paper's comprehensible case.",
@@ -82,25 +76,11 @@ def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
         The learner's file.
     """
     run = Path(run)
-    recipe, log = read_recipe(run), read_log(run / "log.jsonl")
-    learner = Learner.from_pretrained(run / "best.safetensors")
-    progress = checkpoint.read_progress(run)
-    record = {
-        "fingerprint": learner.fingerprint(),
-        "recipe": to_dict(recipe),
-        "started_from": _start(recipe),
-        "stages": [_progress(run / f"stage{i}") for i in range(1, len(recipe.stages) + 1)],
-        "rule": recipe.rule,
-        "steps_done": progress.step,
-        "best_step": progress.best_step,
-        "best_score": progress.best_score,
-        "seconds": progress.seconds,
-        "validation": [[r["step"], r["validation/score"]] for r in log if "validation/score" in r],
-        "data": read_json(run / DATA, list[DataLine]),
-    }
+    record, learner = record_of_run(run), Learner.from_pretrained(run / "best.safetensors")
     with learner_file(run) as best:
         _, made = read_tensors(best, kind="learner")
-    meta = {"name": name, **provenance(recipe), "step": made["step"], "validation": made["validation"]}
+    chosen = {"step": made["step"], "validation": made["validation"]}
+    meta = {"name": name, **provenance(read_recipe(run)), **chosen}
     file = learner.save_pretrained(folder / f"{name}.safetensors", meta=meta)
     write_record(name, record, folder)
     return file
@@ -196,17 +176,6 @@ def _parts(learner: Learner) -> str:
     return f"read-out `{learner.config.readout.kind}`"
 
 
-def _progress(stage: Path) -> dict[str, Any]:
-    progress = checkpoint.read_progress(stage)
-    return {
-        "recipe": read_tensors(stage / "best.safetensors", kind="learner")[1]["recipe"],
-        "steps_done": progress.step,
-        "best_step": progress.best_step,
-        "best_score": progress.best_score,
-        "seconds": progress.seconds,
-    }
-
-
 def _licence(record: Record) -> str:
     """What may be done with the weights, as far as that can be said."""
     recipes = [record["recipe"], *record["recipe"]["stages"]]
@@ -217,15 +186,6 @@ def _licence(record: Record) -> str:
         f"Licence: MIT as far as it is ours to give. It was meta-trained on {' and '.join(restricted)},\n"
         "whose terms allow non-commercial research and education only: see LICENCES.txt beside this card."
     )
-
-
-def _start(recipe: Recipe) -> dict[str, str] | None:
-    """What the run was finetuned from: the file may be gone tomorrow, its fingerprint stays."""
-    if not recipe.init_from:
-        return None
-    with learner_file(recipe.init_from) as file:
-        _, meta = read_tensors(file, kind="learner")
-        return {"recipe": meta.get("recipe", ""), "fingerprint": Learner.from_pretrained(file).fingerprint()}
 
 
 def _from(record: Record) -> str:
@@ -255,12 +215,23 @@ def _rule(record: Record) -> str:
 
 
 def _again(name: str, recipe: RecipeRecord) -> str:
-    private = recipe["init_from"] and recipe["init_from"] not in zoo.names()
-    command = "" if private else command_of(recipe)
-    if command:
-        return f" As a command:\n\n    {command}\n"
+    """The command that makes it again; from nothing where that is another one."""
+    start, command = recipe["init_from"], command_of(recipe)
+    if not start and command:
+        return f" From nothing, by one command:\n\n    {command}\n"
+    if start in zoo.names() and command:
+        return (
+            f" From the shipped `{start}`:\n\n    {command}\n\n"
+            f"A learner like it from nothing, since `{start}` itself cannot be made again to the bit:\n\n"
+            f"    autocl train {start} --out runs/{start}\n    {command} --init-from runs/{start}\n"
+        )
     # The stage it started from is not in the repository: only one like it can be made.
-    return f" A learner like it, from nothing:\n\n    autocl train {name}\n" if name in RECIPES else ""
+    return (
+        "\nThe file it started from was not kept, so these very weights cannot be made again. A learner\n"
+        f"like it, from nothing, both stages by one command:\n\n    autocl train {name}\n"
+        if name in RECIPES
+        else ""
+    )
 
 
 def _tuned(record: Record) -> str:

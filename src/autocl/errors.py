@@ -27,3 +27,12 @@ class TrainingError(AutoclError):
 
 class StateError(AutoclError):
     """A learner's state or its answers are no longer finite numbers. The state before stands."""
+
+
+def short(value: object, most: int = 60) -> str:
+    """A value as messages show it, cut after so many characters."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more than 4,300 digits
+        text = "a huge number"
+    return text if len(text) <= most else text[:most] + "…"

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -96,12 +97,13 @@ class TransferMatrix:
 
     def to_lists(self) -> Any:
         """Nested lists for JSON, None where nothing was asked."""
-        return _none_for_nan(self.values.detach().cpu().tolist())
+        values = self.values.detach().cpu().numpy()
+        return np.where(np.isnan(values), np.array(None), values).tolist()
 
     @staticmethod
     def from_lists(lists: Any) -> "TransferMatrix":
         """Inverse of `to_lists`, in float64."""
-        return TransferMatrix(torch.tensor(_nan_for_none(lists), dtype=torch.float64))
+        return TransferMatrix(torch.from_numpy(np.array(lists, np.float64)))
 
 
 def learning_acceleration(few: Tensor) -> Tensor:
@@ -133,15 +135,3 @@ def stability_gap(trace: Tensor, learned: Tensor) -> Tensor:
     if not gaps:
         return trace.new_full(trace.shape[:-2], math.nan)
     return torch.stack(gaps, -1).mean(-1)
-
-
-def _none_for_nan(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_none_for_nan(v) for v in value]
-    return None if math.isnan(value) else value
-
-
-def _nan_for_none(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_nan_for_none(v) for v in value]
-    return math.nan if value is None else float(value)

@@ -15,7 +15,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from autocl.errors import FileError, InputError
+from autocl.errors import FileError, InputError, short
 
 T = TypeVar("T")
 
@@ -208,11 +208,7 @@ def _short(value: Any) -> str:
             return f"an object of {len(value)}"
         case list():
             return f"a list of {len(value)}"
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of more than 4,300 digits
-        text = "a huge number"
-    return text if len(text) <= 40 else text[:40] + "…"
+    return short(value, 40)
 
 
 def _dot(place: str, key: str) -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from autocl.baselines import StreamInfo, get_method, method_names
+from autocl.baselines.base import StreamInfo, get_method, method_names
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.finetuning import DEMOS, Joint, Rehearsal
 from autocl.baselines.regularisation import LwF

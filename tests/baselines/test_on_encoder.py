@@ -8,7 +8,7 @@ from dot_images import dots
 from tools.search import search
 from tools.tune_oml import tuned
 
-from autocl.baselines import get_method, method_names, needs_of
+from autocl.baselines.base import get_method, method_names, needs_of
 from autocl.baselines.embedding import Embedding
 from autocl.baselines.incontext import InContext
 from autocl.data.eval_streams import split_stream

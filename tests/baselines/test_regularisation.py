@@ -4,8 +4,7 @@ import pytest
 import torch
 from textbook_mlp import example_gradients, reference_logits
 
-from autocl.baselines import StreamInfo, get_method
-from autocl.baselines.base import examples_of, gather
+from autocl.baselines.base import StreamInfo, examples_of, gather, get_method
 from autocl.baselines.regularisation import SI, QuadraticPenalty
 from autocl.data.stream import side_by_side
 from autocl.errors import InputError

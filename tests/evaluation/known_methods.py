@@ -12,7 +12,7 @@ from autocl.data.imageset import ImageSet, content_hash
 from autocl.data.stream import Task
 from autocl.encoders import EncoderConfig
 from autocl.evaluation.entry import Entry
-from autocl.evaluation.published import Provenance
+from autocl.evaluation.protocol import Provenance
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 

@@ -13,12 +13,13 @@ from known_methods import Known, OnlyLast, coded_set, known_entry, small_learner
 from autocl import zoo
 from autocl.baselines.base import method_names
 from autocl.cli.main import main, run_command
-from autocl.errors import DataError, InputError
+from autocl.errors import AutoclError, DataError, InputError
 from autocl.evaluation import entry
+from autocl.evaluation.bench import Check, quick_check, verify
 from autocl.evaluation.entry import Entry, find_methods, learner_entry, open_learner
 from autocl.evaluation.protocol import SetRef
 from autocl.evaluation.results import read_results
-from autocl.evaluation.verify import Check, quick_check, verify
+from autocl.evaluation.stored import entry_named
 from autocl.figures.report import write_report
 
 bench_main = partial(run_command, "bench")
@@ -221,3 +222,38 @@ def test_the_command_refuses_a_learner_without_check(
         main(["zoo", "verify", "quick"])
     assert end.value.code == 2
     assert "the card of quick has no check to compare with; those with one: none" in capsys.readouterr().err
+
+
+def test_all_makes_every_stored_line_again_as_it_was_made(
+    learner_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(zoo, "names", list)
+    bench_main(["split-mnist", "--method", "sgd", "--diet", "demos", "--runs", "1", "--queries", "10"])
+    bench_main(["split-mnist", "--learner", str(learner_file), "--runs", "1", "--queries", "10"])
+    lines = Path("results/split-mnist.jsonl").read_text()
+    stale = lines.replace('"fingerprint":"', '"fingerprint":"old', 1)  # sgd's come first
+    Path("results/split-mnist.jsonl").write_text(stale)
+    capsys.readouterr()
+    bench_main(["all", "--plan"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "class 2-task: sgd (demos diet) would be measured" in said
+    assert said.count("would be measured") == 1
+    assert "the lines of tiny stay as they are: tiny does not ship" in said
+    assert Path("results/split-mnist.jsonl").read_text() == stale
+    bench_main(["all"])
+    assert Path("results/split-mnist.jsonl").read_text() == lines, "one run, ten queries, as before"
+    assert not Path("results/shots.jsonl").exists(), "sgd has no line there"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["quick", "adam", "ewc (demos diet)", "nearest-mean (features of quick)", "ridge (features of quick)"],
+)
+def test_an_entry_is_found_by_its_name_in_tables(name: str) -> None:
+    assert entry_named(name).name == name
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny (features of lite2)", "ridge (features of vit:none)"])
+def test_what_is_not_here_cannot_be_found(name: str) -> None:
+    with pytest.raises(AutoclError):
+        entry_named(name)

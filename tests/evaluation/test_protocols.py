@@ -11,9 +11,8 @@ from autocl.baselines.base import Method
 from autocl.errors import DataError, InputError
 from autocl.evaluation.bench import run
 from autocl.evaluation.entry import Entry, architecture_of, learner_entry, open_learner
-from autocl.evaluation.protocol import Options, SetRef
+from autocl.evaluation.protocol import Options, Provenance, SetRef
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.published import Provenance
 from autocl.evaluation.results import Result
 from autocl.evaluation.table import lines
 from autocl.recipes import get_recipe

@@ -12,11 +12,18 @@ from known_methods import Known, OnlyLast, known_entry
 
 from autocl.errors import FileError, InputError
 from autocl.evaluation.bench import run
-from autocl.evaluation.protocol import Options
+from autocl.evaluation.protocol import Options, Provenance, Published
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.published import Provenance, Published
-from autocl.evaluation.results import Result, put_lines, read_lines, read_results, save_result
-from autocl.evaluation.statistics import Summary, compare, summarise
+from autocl.evaluation.results import (
+    Result,
+    Summary,
+    compare,
+    put_lines,
+    read_lines,
+    read_results,
+    save_result,
+    summarise,
+)
 from autocl.evaluation.table import coverage, lines, markdown, rich_table, uncovered
 
 SPLIT = PROTOCOLS["split-mnist"]

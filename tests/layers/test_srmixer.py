@@ -3,7 +3,7 @@ import torch
 
 from autocl.encoders import Patches
 from autocl.errors import AutoclError
-from autocl.layers import StackConfig
+from autocl.layers.base import StackConfig
 from autocl.layers.srmixer import PatchInput, PatchMean, PatchMixing, self_referential_mixer
 
 

@@ -6,7 +6,7 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
-from autocl.readouts import compiled, experts, merging, reading, universal
+from autocl.readouts import compiled, experts, merging, preparing, reading, universal
 from autocl.readouts.memory import Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -27,8 +27,7 @@ def test_answers_are_those_of_the_definition(
         prepared = readout.prepare(state)
         assert isinstance(prepared, universal.Compiled)
         ours = prepared(queries)
-        for module in (universal, experts):
-            monkeypatch.setattr(module, "compiles", lambda x: False)
+        monkeypatch.setattr(universal, "compiles", lambda x: False)
         defined = readout._prepare(state)(queries)
     torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-4, atol=2e-4)
     torch.testing.assert_close(ours.novelty, defined.novelty, rtol=1e-5, atol=1e-6)
@@ -58,15 +57,40 @@ def test_marks_are_those_of_the_definition() -> None:
     torch.testing.assert_close(accuracy, defined[1][0])
 
 
-@pytest.mark.parametrize(("points", "asked"), [(1, 1), (7, 3), (64, 64), (65, 20)])
-def test_kernels_are_solved_as_defined(points: int, asked: int) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(1, points, 9, generator=generator).double()
-    distance = torch.cdist(x, x).square()
-    rate, diagonal = torch.tensor([[0.05, 0.3]]).double(), 1.1 + torch.rand(1, 2, points).double()
-    target = torch.randn(1, points, 4, generator=generator).double()
-    arguments = (distance, rate, diagonal, target, asked)
-    torch.testing.assert_close(compiled.solve_kernels(*arguments), experts.solve_kernels(*arguments))
+@pytest.mark.parametrize(
+    ("demos", "length", "classes", "outputs", "forgotten"),
+    [
+        (30, 40, 3, 3, None),
+        (60, 90, 30, 32, 4),
+        (90, 33, 6, 9, 2),
+        (400, 40, 3, 3, None),
+        (300, 130, 60, 60, 7),
+        (2, 3, 1, 1, None),
+    ],
+)
+def test_experts_are_prepared_as_defined(
+    readout: UniversalReadout, demos: int, length: int, classes: int, outputs: int, forgotten: int | None
+) -> None:
+    f, y = stream(demos, length, classes)
+    state = learned(readout, f, y, outputs)
+    if forgotten is not None:  # leaves free places between the others
+        state = readout.forget(state, forgotten)
+    with torch.no_grad():
+        moments = universal.moments_of(state)
+        ours, defined = preparing.prepare(moments), experts.all_experts(moments)
+        exam = universal.examine(defined.left_out, moments)
+    examined = exam.weight[0] > 0
+    torch.testing.assert_close(
+        universal.examine(ours.left_out, moments).left_out[:, :, examined], exam.left_out[:, :, examined]
+    )
+
+
+def test_demos_that_repeat_are_prepared_as_defined(readout: UniversalReadout) -> None:
+    f, y = stream(20, 30, 2)
+    moments = universal.moments_of(learned(readout, f.repeat(1, 3, 1), y.repeat(1, 3), 2))
+    with torch.no_grad():
+        ours, defined = preparing.prepare(moments), experts.all_experts(moments)
+    torch.testing.assert_close(ours.left_out, defined.left_out)
 
 
 def test_gelu_is_torchs() -> None:

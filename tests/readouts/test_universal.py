@@ -23,7 +23,7 @@ from autocl.readouts.experts import (
     ridge,
 )
 from autocl.readouts.groups import REACH, clusters_of
-from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.memory import FREE, Memory, packed, unpacked
 from autocl.readouts.universal import LARGEST, LONGEST, UniversalReadout, examine, facts_of, moments_of
 
 
@@ -51,6 +51,14 @@ def readout() -> UniversalReadout:
 
 def learned(readout: UniversalReadout, f: Tensor, y: Tensor, classes: int) -> State:
     return readout.learn(f, y, readout.initial_state(len(f), classes))
+
+
+def metric_without(x: Tensor, group: Tensor, i: int, level: Tensor) -> Tensor:
+    """Inverse of level · I plus the scatter [D, D] within groups of all demos x [n, D] but one."""
+    rest = torch.arange(len(x)) != i
+    parts = [x[rest & (group == g)] for g in group[rest].unique()]
+    apart = torch.cat([part - part.mean(0) for part in parts])
+    return torch.linalg.inv(apart.T @ apart + level * torch.eye(x.shape[1]))
 
 
 @pytest.mark.parametrize("length", [3, 40])
@@ -93,7 +101,7 @@ def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
     assert experts.read(f[:, :7].double()).shape == (1, len(NAMES), 7, 3)
 
 
-def test_discriminant_and_cosines_leave_a_demo_out_of_its_own_mean(readout: UniversalReadout) -> None:
+def test_discriminant_and_cosines_leave_a_demo_out_of_mean_and_scatter(readout: UniversalReadout) -> None:
     f, y = stream(12, 40, 3)
     whole = moments_of(learned(readout, f.double(), y, 3))
     places = [NAMES.index(name) for name in ("lda", "cosine", "means")]
@@ -101,10 +109,10 @@ def test_discriminant_and_cosines_leave_a_demo_out_of_its_own_mean(readout: Univ
     x = whole.memory.prototype[0, :12]
     apart = x - whole.centre[0, y[0]]
     shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
-    metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
     round_x = torch.nn.functional.normalize(x - whole.mean[0], dim=-1)
     raw, cos, plain = (torch.zeros(12, 3).double() for _ in range(3))
     for i in range(12):
+        metric = metric_without(x, y[0], i, shrinkage)
         for c in range(3):
             members = [j for j in range(12) if y[0, j] == c and j != i]
             centre = x[members].mean(0)
@@ -137,9 +145,9 @@ def test_clusters_score_a_demo_without_it_by_the_best_of_a_class(readout: Univer
         means = torch.stack([x[number == g].mean(0) for g in range(groups.member.shape[2])])
         apart = x - means[number]
         shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
-        metric = torch.linalg.inv(apart.T @ apart + shrinkage * torch.eye(40))
         raw = torch.full((24, 2), -torch.inf).double()
         for i in range(24):
+            metric = metric_without(x, number, i, shrinkage)
             for g in range(len(means)):
                 members = [j for j in range(24) if number[j] == g and j != i]
                 if members:
@@ -166,13 +174,35 @@ def test_merging_keeps_first_and_second_moments_of_every_class(
     f, y = stream(150, 5, 4, batch=2)
     memory = Memory.of(learned(readout, f.double(), y, 4))
     assert (memory.label != FREE).all()
-    second = memory.prototype.mT @ (memory.prototype * memory.weight[..., None]) + memory.scatter
+    second = memory.prototype.mT @ (memory.prototype * memory.weight[..., None])
+    second = second + memory.scatter_matrix
     torch.testing.assert_close(second, f.double().mT @ f.double())
     for c in range(4):
         mine = (memory.label == c)[..., None] * memory.weight[..., None] * memory.prototype
         theirs = (y == c)[..., None] * f
         torch.testing.assert_close(mine.sum(1), theirs.double().sum(1))
         torch.testing.assert_close((memory.weight * (memory.label == c)).sum(1), (y == c).sum(1).double())
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_a_packed_matrix_comes_back(size: int) -> None:
+    matrix = torch.randn(3, size, size)
+    matrix = matrix + matrix.mT
+    triangle = packed(matrix)
+    assert triangle.shape == (3, size * (size + 1) // 2)
+    assert torch.equal(unpacked(triangle), matrix)
+    memory = Memory.empty(3, 4, matrix)._replace(scatter=triangle)
+    torch.testing.assert_close(memory.scatter_trace, matrix.diagonal(dim1=1, dim2=2).sum(1))
+
+
+def test_a_state_that_holds_the_whole_scatter_is_renewed(readout: UniversalReadout) -> None:
+    f, y = stream(300, 9, 3)
+    state = learned(readout, f, y, 3)
+    old = {**state, "scatter": unpacked(state["scatter"])}
+    assert old["scatter"].any()
+    assert all(torch.equal(t, state[name]) for name, t in readout.renewed(old).items())
+    for form in (state, {**old, "scatter": torch.zeros(1, 9, 8)}, {"count": state["count"]}):
+        assert readout.renewed(form) is form
 
 
 def test_a_full_memory_merges_the_closest_pair_of_one_label(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +247,9 @@ def test_experts_are_examined_on_single_demos_only(readout: UniversalReadout) ->
 def test_a_stream_longer_than_in_meta_training_is_described_as_the_longest() -> None:
     def facts(n: int) -> Tensor:
         label = torch.arange(256)[None] % 4
-        memory = Memory(torch.eye(256, 40)[None], torch.full((1, 256), n / 256), label, torch.eye(40)[None])
+        memory = Memory(
+            torch.eye(256, 40)[None], torch.full((1, 256), n / 256), label, packed(torch.eye(40))[None]
+        )
         return facts_of(moments_of({"count": torch.full((1, 4), n / 4), **memory._asdict()}))
 
     described = [0, 1, 2, 3, 5, 6]  # the spread is estimated
@@ -333,7 +365,7 @@ def test_a_reader_that_answers_at_random_is_bounded_and_costs_less_than_half_a_p
         before = readout.read(f[:, 100:], state)
         nn.init.normal_(readout.combiner.reader.out.weight, std=3.0)
         after = readout.read(f[:, 100:], state)
-        assert (after.log_softmax(-1) - before.log_softmax(-1)).abs().max() <= 2 * BOUND
+        assert (after.log_softmax(-1) - before.log_softmax(-1)).abs().max() <= 4 * BOUND  # reader and body
         right = [(logits.argmax(-1) == y[:, 100:]).float().mean() for logits in (before, after)]
         costs.append(float(right[0] - right[1]))
     assert sum(costs) / len(costs) < 0.005

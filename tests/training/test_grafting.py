@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from tools.graft import graft
+from tiny import tiny
+from tools.graft import graft, make_record
+from tools.record import write_record
 
 from autocl.encoders import EncoderConfig
 from autocl.errors import InputError
 from autocl.learner import FastWeightLearner, ReadoutLearner
 from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 from autocl.readouts import ReadoutConfig
+from autocl.training.trainer import train
 
 SIZE = {"channels": 1, "height": 16, "width": 16, "encoder": EncoderConfig(width=4)}
 
@@ -30,3 +34,19 @@ def test_each_half_is_that_of_its_giver(tmp_path: Path) -> None:
         assert torch.equal(made.readout.state_dict()[name], weight)
     with pytest.raises(InputError, match="fast weights"):
         graft(files[1], files[0])
+
+
+def test_the_record_keeps_how_an_encoder_was_trained_that_does_not_ship(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    best = train(tiny(steps=1), run)
+    first = make_record("everyday", str(run), "mine", tmp_path)
+    assert first["command"] == f"python -m tools.graft everyday {run} mine"
+    assert first["encoder"]["fingerprint"] == find_learner(best).fingerprint()
+    assert first["encoder"]["recipe"]["seed"] == 1
+    assert first["encoder"]["data"]
+    write_record("mine", first, tmp_path)
+    train(tiny(steps=2), tmp_path / "other").rename(best)  # what lies there now is not what was grafted
+    assert make_record("everyday", "mine", "mine", tmp_path) == first, "another read-out, the same encoder"
+    assert make_record("everyday", "quick", "mine", tmp_path) == {
+        "command": "python -m tools.graft everyday quick mine"
+    }

@@ -13,7 +13,7 @@ from autocl.cli.main import run_command
 from autocl.data.augment import Augment
 from autocl.data.imageset import FeatureSet
 from autocl.encoders import EncoderConfig
-from autocl.encoders.backbones import Backbone, BackboneRef
+from autocl.encoders.backbones import Backbone
 from autocl.errors import DataError, InputError
 from autocl.files import read_tensors
 from autocl.learner import Learner
@@ -37,8 +37,8 @@ def _backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         return small @ W
 
-    ref = BackboneRef(name="random", fingerprint="1" * 64, n_features=F, preprocessing="8 pixels")
-    monkeypatch.setattr(training_run, "get_backbone", lambda name: Backbone(ref=ref, image_size=8, run=run))
+    backbone = Backbone(name="random", fingerprint="1" * 64, n_features=F, image_size=8, run=run)
+    monkeypatch.setattr(training_run, "get_backbone", lambda name: backbone)
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
 
 

@@ -17,9 +17,10 @@ from tiny import LEARNER, assert_same_run, lines, tiny
 from autocl.cli.main import main
 from autocl.data.sampler import StreamSampler
 from autocl.errors import FileError, TrainingError
-from autocl.learner import Learner
+from autocl.learner import Learner, ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 from autocl.recipes import get_recipe
-from autocl.training import checkpoint, folder, trainer
+from autocl.training import checkpoint, trainer
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation, read_recipe
 from autocl.training.run import InterruptedRunError, Run
@@ -44,7 +45,7 @@ def test_a_second_trainer_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     held = f"""
 import time
 from pathlib import Path
-from autocl.training.folder import locked
+from autocl.training.checkpoint import locked
 with locked(Path({str(tmp_path)!r})):
     print("held", flush=True)
     time.sleep(60)
@@ -237,9 +238,22 @@ def test_a_learner_of_another_kind_is_no_start(tmp_path: Path) -> None:
         train(tiny(init_from="gemcl"), tmp_path)
 
 
+def test_a_readout_takes_over_the_encoder_of_fast_weights(tmp_path: Path) -> None:
+    fast = train(tiny(steps=1), tmp_path / "fast")
+    base = tiny(steps=1, init_from=str(fast))
+    learner = ReadoutLearnerConfig(
+        n_classes=base.learner.n_classes, channels=base.learner.channels, height=base.learner.height,
+        width=base.learner.width, encoder=replace(base.learner.encoder, dropout=0.0),
+    )  # fmt: skip
+    rate = replace(base.optimiser, lr=0.0, schedule="constant")
+    made = train(replace(base, learner=learner, optimiser=rate), tmp_path / "readout")
+    ours, theirs = (find_learner(path).encoder.state_dict() for path in (made, fast))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
 def test_the_images_of_a_run_are_written_down(tmp_path: Path) -> None:
     train(tiny(steps=1), tmp_path)
-    noted = json.loads((tmp_path / folder.DATA).read_text())
+    noted = json.loads((tmp_path / checkpoint.DATA).read_text())
     assert [entry["set"] for entry in noted] == ["glyphs/train", "glyphs/val"]
     assert all(len(entry["hash"]) == 64 for entry in noted)
 

@@ -20,7 +20,7 @@ from autocl.baselines.base import Cost, Diet, Method, StreamInfo, examples_of, r
 from autocl.config import Amount, Count, Positive, check
 from autocl.data.imageset import ImageSet, LabelledSet
 from autocl.data.stream import Task
-from autocl.encoders.backbones.from_file import HALF, read_vit
+from autocl.encoders.backbones.sources import HALF, read_vit
 from autocl.encoders.base import fingerprint_of
 from autocl.encoders.vit import Prefix, ViT
 from autocl.errors import InputError

@@ -16,10 +16,11 @@ from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation import bench as benching
 from autocl.evaluation.emergence import read_emergence
 from autocl.evaluation.entry import Entry, find_methods, open_learner
-from autocl.evaluation.on_backbone import find_backbone_entries
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.protocols.backbone import find_backbone_entries
 from autocl.evaluation.results import put_lines, read_results
+from autocl.evaluation.stored import stored_entries
 from autocl.evaluation.table import lines, rich_table, uncovered
 from autocl.evaluation.world import table as world_table
 from autocl.evaluation.world.run import DRAWS, QUICK_DRAWS, Asked, World, bench_world
@@ -53,6 +54,7 @@ def bench(
     row: Left[str] = None,
     split: Annotated[Literal["test", "validation"], arg(metavar="NAME")] = "test",
     again: bool = False,
+    plan: bool = False,
     out: Left[Path] = None,
 ) -> None:
     """Compute a table or figure of the paper, print it with the paper's numbers beside ours, and save it.
@@ -60,8 +62,9 @@ def bench(
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
     all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything but world,
-    which compares learners with simple rivals on their own features. Learners are names in the zoo, files, or
-    folders of runs.
+    which compares learners with simple rivals on their own features: every line that OUT has, with as many
+    runs as it has, and the shipped learners of images that OUT has no line of. Learners are names in the
+    zoo, files, or folders of runs.
 
     Args:
         learner: whom to measure; default: the whole zoo, unless --method.
@@ -78,6 +81,7 @@ def bench(
         row: the paper's row beside it; default: the one that fits.
         split: world: test, or validation to choose by.
         again: world: measure anew, though weights are the same.
+        plan: only say what would be measured, and how long it took.
         out: folder; default: results, with --quick results-quick.
 
     Examples:
@@ -111,7 +115,10 @@ def bench(
     learners += [e for e in map(open_learner, shipped) if not e.learner.takes_vectors]  # those see images
     encoder = open_learner(embedding) if embedding else next(iter(learners), None)
     entries = [] if features else learners + find_methods(method, diet=diet, encoder=encoder, say=say)
-    if not entries and not run and not features:
+    everything = table == "all" and not (learner or method or backbone)
+    stored = {p.name: read_results(out, p.name) for p in PROTOCOLS.values()} if everything else {}
+    known = {r.entry for results in stored.values() for r in results}
+    if not entries and not run and not features and not known:
         raise InputError(
             "there is nothing to measure, and the zoo is empty: give --learner PATH, --method NAME or "
             "--run FOLDER"
@@ -123,15 +130,27 @@ def bench(
         if table in (protocol.name, "all"):
             lines(protocol, (), row=row)  # an unknown row is said before anything is measured
             chosen = entries
-            if features or protocol.behind_backbone:
+            if known and protocol.behind_backbone:
+                chosen = []
+            elif features or protocol.behind_backbone:
                 chosen = find_backbone_entries(protocol, backbone, learner, method, diet=diet, say=say)
-            results = [r for e in chosen for r in benching.run(protocol, e, options, out, say=tell)]
+            if everything:
+                others = {r.entry: None for r in stored[protocol.name]}.keys() - {e.name for e in chosen}
+                chosen = [*chosen, *stored_entries(protocol, sorted(others), say=tell)]
+            results = []
+            for e in chosen:
+                kept = e.name in known
+                results += benching.run(protocol, e, options, out, as_stored=kept, plan=plan, say=tell)
+            if plan:
+                continue
             made = lines(protocol, results, row=row)
             console.print(rich_table(made, title=protocol.title, wide=console.width >= WIDE))
             if protocol.references:
                 say(protocol.references, console=console)
             for missing in uncovered(protocol, read_results(out, protocol.name)):
                 tell(f"the paper's row {missing}")
+    if plan:
+        return
     if table in ("emergence", "all"):
         put_lines(out / "emergence.jsonl", [read_emergence(f).to_dict() for f in run], key=("name",))
     if table in ("weights", "all"):
@@ -196,7 +215,7 @@ def write_world(made: World, out: Path) -> Path:
     """OUT/world/SPLIT-FEATURES: the tables as Markdown, and beside them a picture of each learner."""
     from matplotlib import pyplot as plt
 
-    from autocl.figures.matrix import plot_world
+    from autocl.figures.plots import plot_world
 
     stem = f"{made.split}-{made.features}".translate(str.maketrans(":/@", "---"))
     path = out / "world" / f"{stem}.md"

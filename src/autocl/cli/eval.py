@@ -98,7 +98,7 @@ def show(result: OwnResult, data: str, runs: int) -> None:
 
 def save(result: OwnResult, entry: Entry, data: Path, out: Path) -> None:
     """Write everything as JSON, and the learner's transfer matrix as a picture."""
-    from autocl.figures.matrix import plot_transfer_matrix
+    from autocl.figures.plots import plot_transfer_matrix
     from autocl.figures.report import draw
 
     side = 2.2 + 0.5 * len(result.tasks)

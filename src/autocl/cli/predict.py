@@ -72,8 +72,7 @@ def answer(clf: ContinualClassifier, files: Sequence[Path], unknown: float | Non
         {"file": str(file), "label": names[k], "confidence": round(float(p), 4)} for file, k, p in found
     ]
     if unknown is not None:
-        doubt = clf.novelty(list(files)) if hasattr(clf, "novelty") else 1 - shares.max(1)
-        for said, novelty in zip(answers, doubt, strict=True):
+        for said, novelty in zip(answers, clf.novelty(list(files)), strict=True):
             said |= {"novelty": round(float(novelty), 4), "unknown": bool(novelty > unknown)}
     return answers
 

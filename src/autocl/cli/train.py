@@ -4,11 +4,11 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import tyro
@@ -173,15 +173,12 @@ def default_folder(recipe: Recipe, named: Recipe) -> Path:
         PosixPath('runs/quick-seed1-c486a5')
     """
     folder = Path("runs") / f"{recipe.name}-seed{recipe.seed}"
-    changed = _changed(asdict(recipe), asdict(replace(named, seed=recipe.seed)))
+    before = asdict(replace(named, seed=recipe.seed))
+    changed = {name: value for name, value in asdict(recipe).items() if value != before[name]}
     if not changed:
         return folder
     digest = hashlib.sha256(json.dumps(changed, sort_keys=True, default=str).encode()).hexdigest()
     return folder.with_name(f"{folder.name}-{digest[:6]}")
-
-
-def _changed(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in now.items() if value != before.get(name)}
 
 
 def _print_recipes() -> None:

@@ -58,8 +58,8 @@ def verify(names: Names = (), /) -> None:
         autocl zoo verify split-class
         autocl zoo verify
     """
+    from autocl.evaluation.bench import verify as compare
     from autocl.evaluation.entry import open_learner
-    from autocl.evaluation.verify import verify as compare
 
     checks = {name: shipped.record(name).get("check") for name in names or shipped.names()}
     if missing := [name for name in names if checks[name] is None]:

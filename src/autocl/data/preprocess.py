@@ -47,7 +47,7 @@ def resize(images: Pixels, size: tuple[int, int], channels: int) -> Pixels:
     # Images that become flatter are left to Pillow: from version 13 on it begins with their columns, and
     # rounds differently.
     if max(H, W) <= SMALL and H * size[1] <= W * size[0] and (gray or channels == 3):
-        from autocl.ops.resize import resize_small
+        from autocl.ops.pixels import resize_small
 
         small = resize_small(images, *size)
         out[:] = small[:, None] if gray else small.transpose(0, 3, 1, 2)
@@ -98,7 +98,7 @@ def standardise_each(images: Tensor, *, floor: float | Tensor = MIN_STD) -> Tens
         (True, True)
     """
     # Imported here because importing numba takes longer than importing all of autocl.
-    from autocl.ops.standardise import standardise
+    from autocl.ops.pixels import standardise
 
     out = np.empty(images.shape, np.float32)
     n = len(out)

@@ -5,13 +5,12 @@ Shape legend: B = streams, U = distinct images of a batch, C = channels, H, W = 
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 
-from autocl.data import random_streams, regular_streams
 from autocl.data.draw import draw_pool, whole_set
+from autocl.data.drawn_streams import draw_streams, plan_sets
 from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
 from autocl.data.preprocess import Standardise
 from autocl.data.stream import Stream, Task
@@ -64,7 +63,6 @@ class StreamSampler:
         check_sets(self.sets, config)
         self._offsets = np.cumsum([0, *(int(s.starts[-1]) for s in self.sets[:-1])])
         self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
-        self._streams: Any = random_streams if isinstance(config, RandomStreamConfig) else regular_streams
         # Start of every class in the concatenated index space: from image number to class by bisection.
         self._class_starts = torch.from_numpy(np.concatenate([w.first for w in self._whole]))
 
@@ -158,7 +156,7 @@ class StreamSampler:
     def _draw(self, step: int) -> tuple[list[Task], torch.Tensor | None]:
         """All streams of a step, and the pool [U] that numbers their images unless each drew its own."""
         rng, config = np.random.default_rng((self.seed, step)), self.config
-        plan = self._streams.plan_sets(rng, config, step, len(self.sets))
+        plan = plan_sets(rng, config, step, len(self.sets))
         sources, pool = dict(enumerate(self._whole)), None
         if config.drawing == "pooled":
             sources, drawn = draw_pool(
@@ -166,7 +164,7 @@ class StreamSampler:
                 classes=config.pool_classes, images=config.pool_images,
             )  # fmt: skip
             pool = torch.from_numpy(drawn)
-        return self._streams.draw_streams(rng, config, plan, sources, self.batch_size), pool
+        return draw_streams(rng, config, plan, sources, self.batch_size), pool
 
 
 def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamConfig) -> None:

@@ -29,7 +29,6 @@ from autocl.estimator.inputs import (
     find_backbone,
     length_of,
     listed,
-    takes_vectors,
     to_features,
 )
 from autocl.estimator.preprocess import Form, ImageShape, is_pictures, to_input
@@ -172,7 +171,7 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         learner = self.__dict__.get("_learner", self.learner)
         vectors = self._has_twin() or learner == VECTORS
-        vectors = vectors or (isinstance(learner, Learner) and takes_vectors(learner.config))
+        vectors = vectors or (isinstance(learner, Learner) and learner.takes_vectors)
         tags.input_tags.two_d_array = self.image_shape is not None or vectors
         # A learner of images sees nothing in the two-column blobs of scikit-learn's checks.
         tags.classifier_tags.poor_score = not vectors

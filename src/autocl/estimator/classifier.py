@@ -25,10 +25,11 @@ from autocl.estimator.inputs import (
     check_weights,
 )
 from autocl.estimator.labels import check_savable, preview, read_labels, sorted_classes
-from autocl.estimator.report import Report, make_report
 from autocl.estimator.saving import Savable
 from autocl.estimator.state import (
     ClassifierState,
+    Report,
+    make_report,
     without_class,
 )
 from autocl.learner.state import LearnerState
@@ -65,7 +66,7 @@ class ContinualClassifier(Savable):
         classes_: [K], sorted; in the order of appearance if they cannot be.
         n_seen_: demos so far.
         state_: the `LearnerState`; one stream for each member of an ensemble.
-        report_: see `autocl.estimator.report.Report`.
+        report_: see `autocl.estimator.state.Report`.
         n_features_in_: length of vectors, if vectors came.
 
     Example:

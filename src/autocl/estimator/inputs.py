@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from torch import Tensor
 from autocl.encoders.backbones import Backbone, get_backbone
 from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
-from autocl.estimator.preprocess import Form, ImageShape, is_pictures
+from autocl.estimator.preprocess import FILES, Form, ImageShape, is_pictures
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 from autocl.pictures import upright
@@ -70,17 +69,12 @@ def check_image_shape(shape: Any) -> ImageShape:
     )
 
 
-def takes_vectors(config: LearnerConfig, length: int | None = None) -> bool:
-    """Whether a learner was made for feature vectors (of this length) instead of images."""
-    return config.takes_vectors and length in (None, config.channels)
-
-
 def check_vectors(X: npt.NDArray[Any], config: LearnerConfig, image_shape: ImageShape) -> npt.NDArray[Any]:
     """Vectors [n, F], unless the learner wants images and nobody said that they are some."""
     F = X.shape[1]
-    if image_shape is not None or takes_vectors(config, F):
+    if image_shape is not None or (config.takes_vectors and config.channels == F):
         return X
-    if takes_vectors(config):
+    if config.takes_vectors:
         raise InputError(f"vectors of {F} values, but this learner was made for {config.channels}")
     shape = next(
         ((s, s, c)[: 2 if c == 1 else 3] for c in (1, 3) if (s := math.isqrt(F // c)) ** 2 * c == F), None
@@ -140,14 +134,10 @@ def to_features(X: Any, backbone: Backbone, form: Form) -> tuple[Tensor, Form]:
     features = np.empty((len(X), backbone.n_features, 1, 1), np.float32)
     for start in range(0, len(X), BATCH):  # so that only a few pictures are in memory at a time
         some = X[start : start + BATCH]
-        pictures = [upright(x, channels=3, at_least=SIDE) if _is_file(x) else x for x in some]
+        pictures = [upright(x, channels=3, at_least=SIDE) if isinstance(x, FILES) else x for x in some]
         features[start : start + BATCH, :, 0, 0] = backbone(pictures)
     kept = {"vectors": backbone.n_features, "backbone": backbone.name, "weights": backbone.fingerprint}
     return torch.from_numpy(features), {**form, **kept}
-
-
-def _is_file(x: object) -> bool:
-    return isinstance(x, str | Path | Image.Image)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

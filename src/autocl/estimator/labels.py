@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
-from autocl.errors import InputError
+from autocl.errors import InputError, short
 
 MAX_LABEL = 10_000
 """Characters of a label; longer ones are something else by mistake, and do not fit into files."""
@@ -40,7 +40,7 @@ def read_labels(y: Any, n: int | None = None) -> list[Hashable]:
     if y is None:
         raise InputError("requires y to be passed, but the target y is None: every demo needs its label")
     if isinstance(y, str | bytes | int | float) or not (hasattr(y, "__len__") or hasattr(y, "__array__")):
-        raise InputError(f"labels must be a list or an array, one for each image; got {_short(y)} alone")
+        raise InputError(f"labels must be a list or an array, one for each image; got {short(y)} alone")
     found = [_plain_value(label) for label in (y if _is_plain_list(y) else _from_array(y))]
     if n is not None and len(found) != n:
         raise InputError(
@@ -75,7 +75,7 @@ def sorted_classes(labels: Iterable[Hashable]) -> tuple[npt.NDArray[Any], list[i
 
 def preview(labels: Sequence[Hashable]) -> str:
     """The first few of them, for a message."""
-    return ", ".join(map(_short, labels[:5])) + (" …" if len(labels) > 5 else "")
+    return ", ".join(map(short, labels[:5])) + (" …" if len(labels) > 5 else "")
 
 
 def as_array(labels: list[Hashable]) -> npt.NDArray[Any]:
@@ -90,7 +90,8 @@ def as_array(labels: list[Hashable]) -> npt.NDArray[Any]:
     if kinds == {bool}:
         dtype = bool
     elif kinds == {int}:
-        fits = [k for k in (np.int64, np.uint64) if all(_within(label, np.iinfo(k)) for label in labels)]
+        low, high = int(min(labels)), int(max(labels))  # type: ignore[type-var, call-overload]
+        fits = [k for k in (np.int64, np.uint64) if np.iinfo(k).min <= low and high <= np.iinfo(k).max]
         dtype = fits[0] if fits else object
     elif kinds and kinds <= {int, float}:
         dtype = float if all(abs(label) <= EXACT_FLOATS for label in labels) else object  # type: ignore[arg-type]
@@ -116,7 +117,7 @@ def to_json(label: Hashable) -> Any:
     if type(label) in (date, datetime):
         return {type(label).__name__: label.isoformat()}  # type: ignore[attr-defined]
     raise InputError(
-        f"label {_short(label)} of type {type(label).__name__} cannot be saved: use text, numbers, booleans, "
+        f"label {short(label)} of type {type(label).__name__} cannot be saved: use text, numbers, booleans, "
         "None, bytes, dates, or tuples of them"
     )
 
@@ -132,7 +133,7 @@ def from_json(value: Any) -> Hashable:
         plain: Hashable = value
         return plain
     if not isinstance(value, dict) or len(value) != 1:
-        raise TypeError(f"{_short(value)} is not a label")
+        raise TypeError(f"{short(value)} is not a label")
     ((kind, inner),) = value.items()
     match kind:
         case "tuple" if isinstance(inner, list):
@@ -143,7 +144,7 @@ def from_json(value: Any) -> Hashable:
             return date.fromisoformat(inner)
         case "datetime" if isinstance(inner, str):
             return datetime.fromisoformat(inner)
-    raise TypeError(f"{_short(value)} is not a label")
+    raise TypeError(f"{short(value)} is not a label")
 
 
 def _is_plain_list(y: Any) -> bool:
@@ -190,15 +191,3 @@ def _check(label: Any, position: int) -> None:
         raise InputError(f"label {position} has a length of {len(label):,}; {MAX_LABEL:,} is the most")
     if isinstance(label, int) and label.bit_length() > MAX_BITS:
         raise InputError(f"label {position} is a number of more than 4,000 digits")
-
-
-def _within(label: Any, info: Any) -> bool:
-    return bool(info.min <= label <= info.max)
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of more than 4,300 digits
-        text = "a huge number"
-    return text if len(text) <= 60 else text[:60] + "…"

@@ -28,6 +28,8 @@ Array = npt.NDArray[Any]
 ImageShape = tuple[int, ...] | Literal["pad"] | None
 """Shape of the image in a vector: (H, W), (H, W, C) or "pad"; None: vectors are no images."""
 
+FILES = str | Path | Image.Image
+"""Types of pictures that have to be decoded: files by their paths, and Pillow images."""
 Form = dict[str, Any]
 """Kind of input seen so far: {"vectors": F} or {"images": shape}; empty after lists of pictures."""
 
@@ -131,14 +133,14 @@ def _by(shape: tuple[int, ...]) -> str:
 
 
 def _is_picture(x: object) -> bool:
-    return isinstance(x, str | Path | Image.Image) or (isinstance(x, np.ndarray) and x.ndim in (2, 3))
+    return isinstance(x, FILES) or (isinstance(x, np.ndarray) and x.ndim in (2, 3))
 
 
 def _pixels(x: object, position: int, at_least: int) -> Array:
     """One image as [H, W] or [H, W, C]."""
     if isinstance(x, np.ndarray):
         return x
-    if not isinstance(x, str | Path | Image.Image):
+    if not isinstance(x, FILES):
         raise InputError(
             f"image {position} is a {type(x).__name__}: a list may hold file paths, Pillow images, or arrays "
             "[height, width] or [height, width, channels]"

@@ -6,7 +6,7 @@ are.
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, cast
 
@@ -52,14 +52,28 @@ class Savable(EstimatorBase):
         """
         with self._writing():
             memory, form, learner = self._known(), self._form, self._learner
-        source = str(self.learner) if isinstance(self.learner, str | Path) else None
-        options: Options = {
-            "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
-            "overflow": self.overflow, "prequential": bool(self.prequential),
+        kept: _Kept = {
+            "labels": [to_json(label) for label in memory.labels],
+            "counts": list(memory.counts),
+            "tested": memory.n_tested,
+            "right": memory.n_correct,
+            "last": memory.last_demo and memory.last_demo[1:],
+            "rows": [dict(row) for row in memory.evaluations],
+            "learned_at": dict(memory.learned_at),
+            "members": len(memory.members),
+            "form": {
+                "form": cast("KeptForm", form), "image_shape": check_image_shape(self.image_shape),
+                "overflow": self.overflow, "prequential": bool(self.prequential),
+            },
+            "source": str(self.learner) if isinstance(self.learner, str | Path) else None,
         }  # fmt: skip
-        write_classifier(
-            path, memory, options=options, learner=learner.fingerprint(), source=source, notes=notes or {}
-        )
+        tensors = {
+            f"{i}/{name}": t for i, state in enumerate(memory.members) for name, t in state.tensors.items()
+        }
+        if memory.last_demo is not None:
+            tensors["last"] = memory.last_demo[0]
+        meta = {"kind": "classifier", "learner": learner.fingerprint(), "memory": json.dumps(kept)}
+        write_tensors(path, tensors, {**(notes or {}), **meta})
 
     @classmethod
     def load(
@@ -78,11 +92,11 @@ class Savable(EstimatorBase):
             device: where to compute.
             backbone: needed when the classifier had a `Backbone` instead of the name of one.
         """
-        saved = read_classifier(path)
-        source = saved.source if learner is None else learner
+        memory, kept, made_with = read_classifier(path)
+        source = kept["source"] if learner is None else learner
         if source is None:
             raise InputError(f"{path} does not say where its learner is: pass learner=…, as when it was made")
-        options = saved.options
+        options = kept["form"]
         clf = cls(
             source, image_shape=options["image_shape"], overflow=options["overflow"],
             prequential=options["prequential"], device=device,
@@ -93,56 +107,17 @@ class Savable(EstimatorBase):
         if clf._learner.any_length and "vectors" in clf._form:
             clf._learner = clf._learner.with_features(clf._form["vectors"])
         mine = clf._learner.fingerprint()
-        if mine != saved.learner:
+        if mine != made_with:
             raise FileError(
-                f"{path}: was learned with learner {saved.learner}, but {source} is {mine}: a state means "
+                f"{path}: was learned with learner {made_with}, but {source} is {mine}: a state means "
                 "nothing to other weights. Pass the learner it was made with"
             )
-        check_classifier(path, saved.memory, clf._learner)
-        clf._memory = saved.memory.to(clf._learner.device)
+        memory = replace(memory, members=tuple(map(clf._learner.renewed, memory.members)))
+        check_classifier(path, memory, clf._learner)
+        clf._memory = memory.to(clf._learner.device)
         if "vectors" in clf._form:
             clf.n_features_in_ = clf._form["vectors"]
         return clf
-
-
-def write_classifier(
-    path: str | Path,
-    memory: ClassifierState,
-    *,
-    options: "Options",
-    learner: str,
-    source: str | None,
-    notes: Mapping[str, str],
-) -> None:
-    """Write a memory to one safetensors file.
-
-    Args:
-        path: where to.
-        memory: what to write.
-        options: the estimator's.
-        learner: fingerprint of the learner whose memory it is.
-        source: name or path of that learner, if it has one.
-        notes: further text for the metadata, by name.
-    """
-    kept: _Kept = {
-        "labels": [to_json(label) for label in memory.labels],
-        "counts": list(memory.counts),
-        "tested": memory.n_tested,
-        "right": memory.n_correct,
-        "last": memory.last_demo and memory.last_demo[1:],
-        "rows": [dict(row) for row in memory.evaluations],
-        "learned_at": dict(memory.learned_at),
-        "members": len(memory.members),
-        "form": options,
-        "source": source,
-    }
-    tensors = {
-        f"{i}/{name}": t for i, state in enumerate(memory.members) for name, t in state.tensors.items()
-    }
-    if memory.last_demo is not None:
-        tensors["last"] = memory.last_demo[0]
-    meta = {"kind": "classifier", "learner": learner, "memory": json.dumps(kept)}
-    write_tensors(path, tensors, {**notes, **meta})
 
 
 class KeptForm(TypedDict, total=False):
@@ -178,18 +153,8 @@ class _Kept(TypedDict):
     source: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Saved:
-    """Content of a classifier's file."""
-
-    memory: ClassifierState
-    options: Options
-    learner: str
-    source: str | None
-
-
-def read_classifier(path: str | Path) -> Saved:
-    """Read what `write_classifier` wrote. `check_classifier` must follow, when the learner is there."""
+def read_classifier(path: str | Path) -> tuple[ClassifierState, _Kept, str]:
+    """What a file holds, and the fingerprint of its learner; with that one `check_classifier` must follow."""
     tensors, meta = read_tensors(path, kind="classifier")
     kept = parse_json(meta.get("memory", ""), _Kept, where=f"{path}, memory")
     try:
@@ -205,7 +170,7 @@ def read_classifier(path: str | Path) -> Saved:
             evaluations=tuple(kept["rows"]),
             learned_at=kept["learned_at"],
         )
-        return Saved(memory=memory, options=kept["form"], learner=meta["learner"], source=kept["source"])
+        return memory, kept, meta["learner"]
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(
             f"{path}: damaged, or not a classifier of this version of autocl ({error})"

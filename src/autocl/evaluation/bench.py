@@ -1,12 +1,15 @@
 """Measure entries in the settings of a protocol; what was measured before under the same identity is read.
 
+`verify` measures a shipped learner again and compares it with its card: a quick look, seconds to a minute.
+
 Shape legend: R = runs, S = streams of a run, M = tasks.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NotRequired, TypedDict
 
 from autocl.data.catalog import CATALOG
 from autocl.data.imageset import ImageSet
@@ -14,9 +17,19 @@ from autocl.data.stream import Stream, side_by_side
 from autocl.errors import AutoclError, DataError, InputError
 from autocl.evaluation.entry import Entry, unsupported
 from autocl.evaluation.protocol import Options, Protocol, Setting
-from autocl.evaluation.results import Result, differences, percent, read_results, rounded, save_result, spread
-from autocl.evaluation.statistics import metrics
+from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.results import (
+    Result,
+    differences,
+    metrics,
+    percent,
+    read_results,
+    rounded,
+    save_result,
+    spread,
+)
 from autocl.matrix import TransferMatrix
+from autocl.names import resolve
 from autocl.passage import run_streams
 
 REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
@@ -28,6 +41,8 @@ def run(
     options: Options,
     folder: Path,
     *,
+    as_stored: bool = False,
+    plan: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Result]:
     """All settings of a protocol for one entry.
@@ -37,6 +52,8 @@ def run(
         entry: of whom.
         options: how.
         folder: of results; every result is saved when it is complete, so a killed run continues.
+        as_stored: only settings that have a stored line, with as many runs and queries as it has.
+        plan: measure and save nothing, only say what would be measured.
         say: is told what happens.
 
     Returns:
@@ -45,6 +62,8 @@ def run(
     stored = {r.key: r for r in read_results(folder, protocol.name)}
     results = []
     for setting in protocol.settings:
+        if as_stored and (entry.name, setting.name) not in stored:
+            continue
         known = Result(
             table=protocol.name, entry=entry.name, setting=setting.name,
             trained=entry.trained, outputs=entry.outputs, identity={}, cells={},
@@ -54,21 +73,35 @@ def run(
         except _UnsupportedError as reason:
             results.append(_refused(known, setting, str(reason)))
             continue
-        known = replace(known, identity=identify(protocol, entry, options, sets), notes=_notes(entry, sets))
         old = stored.get(known.key)
+        how = _as_stored(options, old) if as_stored and old else options
+        known = replace(known, identity=identify(protocol, entry, how, sets), notes=_notes(entry, sets))
         changed = differences(old.identity, known.identity) if old else ""
         if old and changed:
             say(f"measuring again: {entry.name}, {setting.name} was made with another {changed}")
         if old and not changed:
             # What is said of an entry may be said differently each time without measuring again.
             result = replace(old, trained=known.trained, outputs=known.outputs, notes=known.notes)
+        elif plan:
+            took = (
+                f"{old.seconds * known.identity['runs']:.0f} s the last time"
+                if old and old.seconds
+                else "new"
+            )
+            say(f"{protocol.name}, {setting.name}: {entry.name} would be measured ({took})")
+            continue
         else:
             say(f"{protocol.name}, {setting.name}: measuring {entry.name}")
-            result = measure(known, setting, entry, options, sets)
-        if not result.unsupported:
+            result = measure(known, setting, entry, how, sets)
+        if not result.unsupported and not plan:
             save_result(folder, result)
         results.append(result)
     return results
+
+
+def _as_stored(options: Options, old: Result) -> Options:
+    """The options with a stored line's runs and queries."""
+    return replace(options, runs=old.identity["runs"], queries=old.identity["queries"])
 
 
 def identify(
@@ -179,3 +212,94 @@ def _incomparable(stream: Stream, options: Options) -> str:
         if have < official:
             return f"only {have:,} of {images.name}'s {official:,} test images are on this machine"
     return ""
+
+
+QUICK = Options(quick=True)
+TOLERANCE = 1.0
+"""Points of accuracy. The streams are the same everywhere; another machine's rounding turns a few of the
+hundreds of answers in a cell."""
+
+
+class Check(TypedDict):
+    """Accuracies that a learner's record states for the quick look of one table."""
+
+    of: NotRequired[str]
+    """Fingerprint of the weights that were measured."""
+    table: str
+    data: dict[str, str]
+    """Image set -> the beginning of its content's hash."""
+    cells: dict[str, float]
+    """Cell -> percent, the mean over runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One cell of a check."""
+
+    cell: str
+    card: float
+    """Percent; likewise `now`."""
+    now: float | None
+    status: Literal["agrees", "differs", "other data", "not measured"]
+    reason: str = ""
+
+
+def quick_check(entry: Entry, table: str) -> Check:
+    """Measure a learner in the quick look of a table, for its record.
+
+    Args:
+        entry: the learner.
+        table: name of a protocol.
+    """
+    measured = [r for r in _measure(entry, table) if not r.unsupported]
+    data: dict[str, str] = {}
+    for result in measured:
+        data |= result.identity["data"]
+    return Check(table=table, data=data, cells=_means(measured))
+
+
+def verify(entry: Entry, check: Check) -> list[Compared]:
+    """Measure a learner again and compare it, cell by cell, with what its record says.
+
+    A cell agrees when it is within `TOLERANCE` points. Where the images are not those of the record, or not
+    on this machine, nothing can be said of the learner.
+    """
+    results = _measure(entry, check["table"])
+    now = _means(results)
+    of_cell = {cell: result for result in results for cell in result.cells}
+    compared = []
+    for cell, card in check["cells"].items():
+        result = of_cell.get(cell)
+        if result is None or cell not in now:
+            reason = "the table has no such cell any more" if result is None else result.unsupported
+            compared.append(Compared(cell=cell, card=card, now=None, status="not measured", reason=reason))
+            continue
+        others = [
+            key for key, content in result.identity["data"].items() if check["data"].get(key) != content
+        ]
+        agrees = abs(now[cell] - card) <= TOLERANCE
+        compared.append(
+            Compared(
+                cell=cell,
+                card=card,
+                now=now[cell],
+                status="other data" if others else "agrees" if agrees else "differs",
+                reason=f"other images than those of the card: {', '.join(others)}" if others else "",
+            )
+        )
+    return compared
+
+
+def _measure(entry: Entry, table: str) -> list[Result]:
+    protocol = PROTOCOLS[resolve(table, PROTOCOLS, "table")]
+    with TemporaryDirectory() as folder:  # nothing measured before counts
+        return run(protocol, entry, QUICK, Path(folder))
+
+
+def _means(results: list[Result]) -> dict[str, float]:
+    return {
+        cell: round(sum(runs) / len(runs), 2)
+        for result in results
+        for cell, runs in result.cells.items()
+        if runs
+    }

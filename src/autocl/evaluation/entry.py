@@ -14,8 +14,7 @@ from autocl.data.catalog import describe
 from autocl.data.imageset import ImageSet
 from autocl.data.loading import load, padded
 from autocl.errors import InputError
-from autocl.evaluation.protocol import SetRef, Setting
-from autocl.evaluation.published import Provenance
+from autocl.evaluation.protocol import Provenance, SetRef, Setting
 from autocl.files import read_tensors
 from autocl.learner import Learner
 from autocl.learner.config import AnyLearnerConfig, ReadoutLearnerConfig

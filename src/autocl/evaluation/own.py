@@ -21,7 +21,7 @@ from autocl.data.stream import Stream, Task, side_by_side
 from autocl.data.stream_config import Scenario
 from autocl.encoders.backbones import Backbone
 from autocl.errors import InputError
-from autocl.evaluation.statistics import Summary, summarise
+from autocl.evaluation.results import Summary, summarise
 from autocl.learner import Learner
 from autocl.matrix import TransferMatrix
 from autocl.passage import passage

@@ -1,23 +1,95 @@
-"""Results as lines: RESULTS/TABLE.jsonl has one for each (entry, setting), sorted, the same on every run.
+"""Results: accuracies over runs, what they say beside a published number, and the lines they are kept as.
 
-Every file is of JSON lines, one compact object each, sorted by their keys: the same content is the same file.
-What differs from one run to the next, the time it took, stands apart in RESULTS/seconds.jsonl.
+RESULTS/TABLE.jsonl has one line for each (entry, setting). Every file is of JSON lines, one compact object
+each, sorted by their keys: the same content is the same file. What differs from one run to the next, the time
+it took, stands apart in RESULTS/seconds.jsonl.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
+import numpy as np
 from filelock import FileLock
 
 from autocl.errors import FileError, InputError
-from autocl.evaluation.published import Provenance
-from autocl.evaluation.statistics import Summary
+from autocl.evaluation.protocol import Provenance, Published
 from autocl.files import write_text
 from autocl.matrix import TransferMatrix
 from autocl.typed_json import read_json_lines
+
+Z95 = 1.959964
+"""Standard normal quantile of a two-sided 95 % interval."""
+NEGLIGIBLE = 0.5
+"""Points of accuracy below which a difference is called none, however small the deviations: the paper prints
+one decimal, and its last few runs would move its means by as much."""
+
+Status = Literal["reproduced", "better", "worse", "higher", "lower", "not comparable", "N.A.", "–"]
+"""–: the paper has no such number. higher, lower: where more is not better, because the row is there to show
+forgetting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Mean, deviation and interval of one number over runs."""
+
+    mean: float
+    std: float
+    """ddof 0, as the paper's."""
+    interval: float
+    """Half the width of the 95 % interval of the mean, from the deviation with ddof 1; NaN for one run."""
+    runs: int
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Summarise one number over runs.
+
+    Example:
+        >>> s = summarise([1.0, 2.0, 3.0])
+        >>> round(s.mean, 2), round(s.std, 2), round(s.interval, 2)
+        (2.0, 0.82, 1.13)
+    """
+    if not values:
+        raise InputError("there is nothing to summarise: no run was made")
+    x = np.asarray(values, dtype=np.float64)
+    half = Z95 * float(x.std(ddof=1)) / math.sqrt(len(x)) if len(x) > 1 else math.nan
+    return Summary(mean=float(x.mean()), std=float(x.std()), interval=half, runs=len(x))
+
+
+def metrics(matrix: TransferMatrix) -> dict[str, Summary]:
+    """The continual-learning metrics of matrices [R, M, M], in percent over runs; see docs/metrics.md.
+
+    Those that need entries nobody asked for are left out; forward transfer is counted from zero here.
+    """
+    found = {
+        "average accuracy": matrix.average(),
+        "learning accuracy": matrix.learning_accuracy(),
+        "backward transfer": matrix.backward_transfer(),
+        "forgetting": matrix.forgetting(),
+        "accuracy before learning": matrix.forward_transfer(0.0),
+    }
+    return {
+        name: summarise((100 * values).flatten().tolist())
+        for name, values in found.items()
+        if not bool(values.isnan().any())
+    }
+
+
+def compare(ours: Summary, published: Published) -> Status:
+    """Reproduced, better or worse, in percent.
+
+    Reproduced: the difference is negligible, or within 1.96 standard errors of it, from both deviations and
+    numbers of runs; a published mean without deviation is taken as exact.
+    """
+    difference = ours.mean - published.mean
+    variance = ours.std**2 / ours.runs + (published.std or 0.0) ** 2 / published.runs
+    if abs(difference) <= max(NEGLIGIBLE, Z95 * math.sqrt(variance)):
+        return "reproduced"
+    return "better" if difference > 0 else "worse"
+
 
 T = TypeVar("T")
 

@@ -12,10 +12,8 @@ from rich.table import Table
 
 from autocl.errors import InputError
 from autocl.evaluation.entry import unsupported
-from autocl.evaluation.protocol import Protocol
-from autocl.evaluation.published import Published, Row
-from autocl.evaluation.results import Result
-from autocl.evaluation.statistics import Status, Summary, compare, summarise
+from autocl.evaluation.protocol import Protocol, Published, Row
+from autocl.evaluation.results import Result, Status, Summary, compare, summarise
 
 HEADINGS = (
     "entry",

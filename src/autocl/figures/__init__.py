@@ -1,6 +1,6 @@
 """Figures: functions that draw on given axes, or on a new figure, and return the axes."""
 
-from autocl.figures.matrix import plot_accuracy_over_stream, plot_emergence, plot_transfer_matrix, plot_world
+from autocl.figures.plots import plot_accuracy_over_stream, plot_emergence, plot_transfer_matrix, plot_world
 from autocl.figures.weights import (
     plot_effective_rank,
     plot_learning_rates,

@@ -17,8 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from autocl import __version__
-from autocl.figures.matrix import CROWDED
-from autocl.figures.style import SEQUENTIAL
+from autocl.figures.plots import CROWDED, SEQUENTIAL
 from autocl.files import write_text
 from autocl.matrix import TransferMatrix
 

@@ -23,12 +23,20 @@ from autocl.evaluation.emergence import Emergence
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.protocol import Protocol, train_and_test
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import Result, percent, put_lines, read_lines, read_results
-from autocl.evaluation.statistics import Status, Summary, summarise
+from autocl.evaluation.results import (
+    Result,
+    Status,
+    Summary,
+    percent,
+    put_lines,
+    read_lines,
+    read_results,
+    summarise,
+)
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
 from autocl.evaluation.trace import Trace, record_film, trace
-from autocl.figures.matrix import plot_accuracy_over_stream, plot_emergence
 from autocl.figures.page import heat, inline, write_page
+from autocl.figures.plots import plot_accuracy_over_stream, plot_emergence
 from autocl.figures.weights import (
     plot_effective_rank,
     plot_learning_rates,

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from autocl.errors import InputError
 from autocl.evaluation.trace import WeightFilm
-from autocl.figures.style import COLOURS, DIVERGING, axes, mark_boundaries, quiet
+from autocl.figures.plots import COLOURS, DIVERGING, axes, mark_boundaries, quiet
 from autocl.layers.srwm import BLOCKS
 
 STRIP = 10

@@ -25,26 +25,9 @@ class _Transpose(nn.Module):
         return h.mT
 
 
-def token_mixer(n_patches: int, embedding: int, dropout: float) -> nn.Module:
-    """The network that sees one channel of all patches: [n, P, E] to [n, P, E]."""
-    layers = _two_layers(n_patches, TOKEN_FACTOR, dropout)
-    return nn.Sequential(nn.LayerNorm(embedding), _Transpose(), *layers, _Transpose())
-
-
-def channel_mixer(embedding: int, dropout: float) -> nn.Module:
-    """The network that sees all channels of one patch: [n, P, E] to [n, P, E]."""
-    return nn.Sequential(nn.LayerNorm(embedding), *_two_layers(embedding, CHANNEL_FACTOR, dropout))
-
-
 def _two_layers(width: int, factor: float, dropout: float) -> list[nn.Module]:
     inner = max(1, int(width * factor))
-    return [
-        Linear(width, inner),
-        nn.GELU(),
-        Dropout(dropout),
-        Linear(inner, width),
-        Dropout(dropout),
-    ]
+    return [Linear(width, inner), nn.GELU(), Dropout(dropout), Linear(inner, width), Dropout(dropout)]
 
 
 MAX_PATCHES = 64
@@ -123,12 +106,14 @@ class PatchMixing(nn.Module):
         self.axis = axis
         self.n_patches = n_patches
         self.embedding = embedding
+        layers: list[nn.Module] = [nn.LayerNorm(embedding)]
         if axis == "tokens":
             self.srwm = SRWMLayer(width=n_patches, heads=1, dropout=dropout)
-            self.feedforward = token_mixer(n_patches, embedding, dropout)
+            layers += [_Transpose(), *_two_layers(n_patches, TOKEN_FACTOR, dropout), _Transpose()]
         else:
             self.srwm = SRWMLayer(width=embedding, heads=heads, dropout=dropout)
-            self.feedforward = channel_mixer(embedding, dropout)
+            layers += _two_layers(embedding, CHANNEL_FACTOR, dropout)
+        self.feedforward = nn.Sequential(*layers)  # sees one channel of all patches, or all of one patch
 
     def initial_state(self, batch: int) -> State:
         """The meta-learned matrix, once for each stream and channel (or patch): W [B, E or P, H, R, D]."""

@@ -4,6 +4,7 @@ Shape legend: B = streams, T = demos, Q = queries, F = features, N = classes.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -135,10 +136,10 @@ class Learner(nn.Module):
         if not x.is_floating_point():
             raise InputError(f"images must be normalised floating point (see ImageSet.take), got {x.dtype}")
         # The sum is a tenth of the work, and infinite or NaN if any of them is (or, rarely, without that).
-        if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
+        if not math.isfinite(x.detach().sum()) and not torch.isfinite(x).all():
             raise InputError("images contain NaN or infinity; clean them before learning or predicting")
-        out: Tensor = self.encoder(x.flatten(0, -4)).unflatten(0, x.shape[:-3])
-        return out
+        out: Tensor = self.encoder(x if x.dim() == 4 else x.flatten(0, -4))
+        return out if x.dim() == 4 else out.view(*x.shape[:-3], out.shape[-1])
 
     def learn(self, x: Tensor, y: Tensor, state: LearnerState) -> LearnerState:
         """Show demos: images x [B, T, channels, height, width], labels y [B, T] -> the state after them."""
@@ -202,6 +203,10 @@ class Learner(nn.Module):
                 'the learner "vectors" takes any'
             )
         raise InputError(f"this learner is for the features of its own encoder, not for vectors of {length}")
+
+    def renewed(self, state: LearnerState) -> LearnerState:
+        """A state from a file of any version, as this one keeps it; `check_state` must follow."""
+        return state
 
     def fits(self, state: LearnerState) -> bool:
         """Whether a state has the names, types and shapes of this learner's."""
@@ -296,9 +301,10 @@ class Learner(nn.Module):
             raise InputError(f"labels must be int64, got {y.dtype}; use .long()")
         if not y.numel():
             return state
-        if int(y.min()) < 0:
-            raise InputError(f"labels must lie in 0..{self.outputs(state) - 1}, got {int(y.min())}")
-        return self.grow(state, int(y.max()) + 1)
+        least, most = map(int, torch.aminmax(y))
+        if least < 0:
+            raise InputError(f"labels must lie in 0..{self.outputs(state) - 1}, got {least}")
+        return self.grow(state, most + 1)
 
     def _form(self, state: LearnerState) -> dict[str, Any]:
         """Names, types and sizes of a state's tensors, but for axes that grow."""

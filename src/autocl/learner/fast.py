@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from autocl.encoders import Encoder, Patches, build_encoder
 from autocl.errors import InputError
-from autocl.layers import MIXERS, Layer, StackConfig
-from autocl.layers.base import Linear
+from autocl.layers.base import MIXERS, Layer, Linear, StackConfig
 from autocl.layers.srmixer import PatchInput
 from autocl.layers.srwm import SRWMLayer
 from autocl.learner.base import Learner

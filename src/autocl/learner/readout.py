@@ -106,6 +106,10 @@ class ReadoutLearner(Learner):
         """The state as if no demo of that output had been shown. The outputs behind it move up by one."""
         return LearnerState(self.readout.forget(dict(state.tensors), output))
 
+    def renewed(self, state: LearnerState) -> LearnerState:
+        """As its read-out keeps it."""
+        return LearnerState(self.readout.renewed(dict(state.tensors)))
+
     def fits(self, state: LearnerState) -> bool:
         """Whether a state is this learner's; all its tensors must agree on the classes, and on the demos."""
         if not super().fits(state):

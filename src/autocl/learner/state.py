@@ -124,7 +124,7 @@ class LearnerState:
         if not any(len(t) for t in tensors.values() if t.dim()):
             raise FileError(f"{path}: a state of no streams")
         try:
-            state = LearnerState(tensors)
+            state = learner.renewed(LearnerState(tensors))
         except InputError as error:
             raise FileError(f"{path}: damaged: {error}") from error
         learner.check_state(path, state)

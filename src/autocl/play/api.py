@@ -16,7 +16,7 @@ from autocl import __version__
 from autocl.errors import AutoclError
 from autocl.estimator.inputs import Encoded
 from autocl.pictures import Pixels
-from autocl.play import forms, requests
+from autocl.play import forms
 from autocl.play.engine import Engine
 from autocl.play.forms import Endpoint, Handler, Summary
 from autocl.play.guard import Limits, RefusedError
@@ -29,7 +29,7 @@ DECODING = 2
 
 
 class Api:
-    """Handlers of all requests.
+    """Handlers of all forms.
 
     Args:
         engine: learns and answers.
@@ -114,7 +114,7 @@ class Api:
 
         With &features=1, or in JSON, the answer has their features, too.
         """
-        images, labels, features = await requests.read_lesson(request, self.limits)
+        images, labels, features = await forms.read_lesson(request, self.limits)
         pictures = await self._decoded(images)
         name = request.path_params["session"]
 
@@ -129,7 +129,7 @@ class Api:
 
         With ?features=1, or in JSON, the answer has their features, too.
         """
-        images, features, top = await requests.read_question(request, self.limits)
+        images, features, top = await forms.read_question(request, self.limits)
         pictures = await self._decoded(images)
         name = request.path_params["session"]
 
@@ -148,7 +148,7 @@ class Api:
 
     async def put_state(self, request: Request) -> Response:
         """Go on from such a file of the state."""
-        data = await requests.read_body(request, self.limits)
+        data = await forms.read_body(request, self.limits)
         return JSONResponse(await self._on(request, lambda s: self.sessions.load_state(s, data)))
 
     async def picture(self, request: Request) -> Response:
@@ -159,24 +159,24 @@ class Api:
 
     async def back(self, request: Request) -> Response:
         """Go to another moment."""
-        asked = await requests.read_form(request, self.limits, forms.ToMoment)
+        asked = await forms.read_form(request, self.limits, forms.ToMoment)
         return JSONResponse(await self._on(request, lambda s: s.go_to(asked["moment"])))
 
     async def forget(self, request: Request) -> Response:
         """Forget a class exactly, or refuse (409)."""
-        asked = await requests.read_form(request, self.limits, forms.Named)
+        asked = await forms.read_form(request, self.limits, forms.Named)
         return JSONResponse(await self._on(request, lambda s: s.forget(asked["label"])))
 
     async def rename(self, request: Request) -> Response:
         """Rename a class."""
-        asked = await requests.read_form(request, self.limits, forms.Renamed)
+        asked = await forms.read_form(request, self.limits, forms.Renamed)
         work = lambda s: s.rename(asked["label"], asked["to"])  # noqa: E731
         return JSONResponse(await self._on(request, work))
 
     async def _decoded(self, images: list[bytes]) -> list[Pixels]:
         """Pixels of image files."""
         async with self._decoding:
-            return await run_in_threadpool(requests.decode_all, self.engine, images, self.limits)
+            return await run_in_threadpool(forms.decode_all, self.engine, images, self.limits)
 
     async def _on(self, request: Request, work: Callable[[Session], None]) -> Summary:
         """Change the session that a request names; returns what it knows then."""

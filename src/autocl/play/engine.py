@@ -19,7 +19,7 @@ import numpy as np
 
 from autocl.errors import AutoclError, InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.inputs import PHOTOS, SIDE, Encoded, find_backbone, takes_vectors
+from autocl.estimator.inputs import PHOTOS, SIDE, Encoded, find_backbone
 from autocl.learner.find import find_learner
 from autocl.pictures import Pixels, decode
 
@@ -59,7 +59,7 @@ class Engine:
             self._channels = 3
         else:
             config = find_learner(learner).config
-            if takes_vectors(config):
+            if config.takes_vectors:
                 raise InputError(f"{learner} takes vectors, the page shows pictures: try everyday, or photos")
             self._side = max(config.height, config.width)
         self.ready = threading.Event()

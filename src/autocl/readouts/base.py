@@ -76,6 +76,10 @@ class Readout(nn.Module):
             )
         return {name: _without(t, self.per_class[name], label) for name, t in state.items()}
 
+    def renewed(self, state: State) -> State:
+        """A state from a file of any version, as this one keeps it; whether it fits is not its matter."""
+        return state
+
     def counts(self, state: State) -> Tensor | None:
         """Demos of each class so far, [B, N]; None where the state does not tell."""
         return state["count"]

@@ -5,10 +5,15 @@ sum of log-probabilities is the base answer. The reader sees what all experts sa
 of a query and corrects the base answer by a bounded amount. It is examined like the experts: as far as its
 corrections do not help the prototypes that were left out, they do not count.
 
+The body rewrites itself with every stream: its fast weights are a last layer of the reader, and a bias of
+each class, that explain what reader and gate got wrong in the examination (ridge regression inside a layer,
+with learned keys: a delta rule that has converged). Fast weights of one half of the demos are examined on the
+other, and count as far as they help there.
+
 Nothing here depends on the number, names or order of classes, nor on the length of features.
 
 Shape legend: B = streams, E = experts, S = sharpnesses, M = prototypes, Q = queries, N = classes,
-C = candidates, H = hidden units.
+C = candidates, H = hidden units, K = keys of the body.
 """
 
 from typing import NamedTuple
@@ -19,7 +24,7 @@ from torch.nn import functional as F
 
 SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Factors on scores under which experts are examined."""
-FACTS = 7
+FACTS = 9
 """Numbers that describe the shape of a stream."""
 CANDIDATES = 6
 """Classes of a query that the reader looks at; the others keep their base score."""
@@ -59,12 +64,16 @@ class Trust(NamedTuple):
     """[B, E], sums to one."""
     sharpness: Tensor
     """[B, E]."""
-    reader: Tensor
-    """[B], from 0 to 1."""
     facts: Tensor
     """[B, FACTS]."""
     demos: Tensor
     """[B, N]."""
+    reader: Tensor
+    """[B], from 0 to 1."""
+    last: Tensor
+    """[B, H], the body's last layer of the reader, as far as it is trusted."""
+    bias: Tensor
+    """[B, N], the body's bias of each class, as far as it is trusted."""
 
 
 class Gate(nn.Module):
@@ -103,7 +112,7 @@ class Gate(nn.Module):
 
 
 class Reader(nn.Module):
-    """Corrections [B, Q, C] of the base scores of the candidates, from what each expert says of them.
+    """Hidden units [B, Q, C, H] for the candidates, from what each expert says of them; `out` corrects them.
 
     Args:
         experts: E.
@@ -140,12 +149,76 @@ class Reader(nn.Module):
         h = self.each(torch.cat([*views, shared(trust.facts / 3), shared(3 * trust.share)], -1))
         mean = h.mean(2, keepdim=True).expand_as(h)
         likely = (base.exp()[..., None] * h).sum(2, keepdim=True).expand_as(h)
-        correction: Tensor = self.out(self.among(torch.cat([h, mean, likely], -1))).squeeze(-1)
-        return BOUND * torch.tanh(correction / BOUND)
+        hidden: Tensor = self.among(torch.cat([h, mean, likely], -1))
+        return hidden
+
+
+class Evidence(NamedTuple):
+    """Sums over the candidates of examined prototypes, of which fast weights are made; evidence adds up."""
+
+    keys: Tensor
+    """[B, K, K], of the products of keys."""
+    across: Tensor
+    """[B, N, K], of the keys of each class."""
+    candidacies: Tensor
+    """[B, N], how often a class was a candidate."""
+    key_error: Tensor
+    """[B, K], of keys times errors."""
+    class_error: Tensor
+    """[B, N], of the errors of each class."""
+
+
+class Body(nn.Module):
+    """Ridge regression inside a layer: fast weights from the reader's hidden units and what it got wrong.
+
+    Args:
+        hidden: H.
+        keys: K.
+    """
+
+    def __init__(self, hidden: int = 64, keys: int = 32) -> None:
+        super().__init__()
+        self.key = nn.Linear(hidden, keys, bias=False)
+        self.log_penalty = nn.Parameter(torch.tensor(2.0))
+        self.log_class_penalty = nn.Parameter(torch.tensor(4.0))
+        self.log_rate = nn.Parameter(torch.tensor(0.0))
+
+    def evidence(self, hidden: Tensor, error: Tensor, candidates: Tensor, n_classes: int) -> Evidence:
+        """What an examination says.
+
+        Args:
+            hidden: [B, M, C, H], hidden units of the candidates of each prototype; zero if not asked about.
+            error: [B, M, C], by how much their probabilities were too low; zero if not asked about.
+            candidates: [B, M, C].
+            n_classes: N.
+        """
+        key, error, label = self.key(hidden).flatten(1, 2), error.flatten(1, 2), candidates.flatten(1, 2)
+        of_class = key.new_zeros(len(key), n_classes)
+        asked = (hidden != 0).any(-1).flatten(1, 2).to(key.dtype)
+        rows = label[..., None].expand_as(key)
+        return Evidence(
+            keys=key.mT @ key,
+            across=of_class[..., None].expand(-1, -1, key.shape[-1]).scatter_add(1, rows, key),
+            candidacies=of_class.scatter_add(1, label, asked),
+            key_error=(key.mT @ error[..., None])[..., 0],
+            class_error=of_class.scatter_add(1, label, error),
+        )
+
+    def forward(self, seen: Evidence) -> tuple[Tensor, Tensor]:
+        """Fast weights: a last layer [B, H] of the reader, and a bias of each class [B, N]."""
+        # One regression on keys and classes; the classes' part is diagonal, and eliminated first.
+        own = 1 / (seen.candidacies + self.log_class_penalty.exp())
+        penalty = self.log_penalty.exp() * torch.eye(seen.keys.shape[-1]).to(seen.keys)
+        whole = seen.keys + penalty - seen.across.mT @ (own[..., None] * seen.across)
+        target = seen.key_error - ((own * seen.class_error)[:, None] @ seen.across)[:, 0]
+        fast = torch.linalg.solve(whole, target)
+        bias = own * (seen.class_error - (seen.across @ fast[..., None])[..., 0])
+        rate = self.log_rate.exp()
+        return rate * (fast @ self.key.weight), rate * bias
 
 
 class Combiner(nn.Module):
-    """Gate and reader.
+    """Gate, reader and body.
 
     Args:
         experts: E.
@@ -155,18 +228,53 @@ class Combiner(nn.Module):
         super().__init__()
         self.gate = Gate(experts)
         self.reader = Reader(experts)
-        self.trust = nn.Parameter(torch.tensor(1.0))
+        self.body = Body()
+        self.trust = nn.Parameter(torch.tensor([1.0, 1.0]))
 
     def judge(self, exam: Examination) -> Trust:
-        """Decide whom to trust."""
+        """Decide whom to trust, and let the body learn from the examination."""
         share, sharpness = self.gate(exam)
-        all_of_it = Trust(share, sharpness, torch.ones_like(share[:, 0]), exam.facts, exam.demos)
-        base = self._loss(self.base(exam.left_out, all_of_it)[0], exam)
-        read = self._loss(self.answer(exam.left_out, all_of_it), exam)
-        return all_of_it._replace(reader=torch.sigmoid(self.trust + STRICTNESS * (base - read)))
+        one, demos = torch.ones_like(share[:, 0]), exam.demos
+        nothing = self.reader.out.weight.new_zeros(len(share), self.reader.out.in_features)
+        trust = Trust(share, sharpness, exam.facts, demos, one, nothing, torch.zeros_like(demos))
+        base, candidates, hidden = self._read(exam.left_out, trust)
+        before = self._loss(base, exam)
+
+        def corrected(trust: Trust) -> Tensor:
+            return base.scatter_add(-1, candidates, self._corrections(hidden, candidates, trust))
+
+        after = self._loss(corrected(trust), exam)
+        trust = trust._replace(reader=torch.sigmoid(self.trust[0] + STRICTNESS * (before - after)))
+        logits = corrected(trust)
+        right = (candidates == exam.label[..., None]).to(base.dtype)
+        asked = (exam.weight > 0).to(base.dtype)[..., None]
+        error = (right - logits.softmax(-1).gather(-1, candidates)) * asked
+        halves = [
+            self.body.evidence(
+                (hidden * asked[..., None])[:, half::2],
+                error[:, half::2],
+                candidates[:, half::2],
+                demos.shape[1],
+            )
+            for half in (0, 1)
+        ]
+        across = torch.zeros_like(before)
+        for half, other in ((0, 1), (1, 0)):
+            last, bias = self.body(halves[other])
+            answers = corrected(trust._replace(last=last, bias=bias))
+            here = torch.arange(asked.shape[1], device=asked.device) % 2 == half
+            across = across + self._loss(answers, exam._replace(weight=exam.weight * here))
+        count = torch.sigmoid(self.trust[1] + STRICTNESS * (self._loss(logits, exam) - across))[:, None]
+        last, bias = self.body(Evidence(*(a + b for a, b in zip(*halves, strict=True))))
+        return trust._replace(last=count * last, bias=count * bias)
 
     def answer(self, scores: Tensor, trust: Trust) -> Tensor:
         """Logits [B, Q, N] from the scores of the experts, [B, E, Q, N]."""
+        base, candidates, hidden = self._read(scores, trust)
+        return base.scatter_add(-1, candidates, self._corrections(hidden, candidates, trust))
+
+    def _read(self, scores: Tensor, trust: Trust) -> tuple[Tensor, Tensor, Tensor]:
+        """The base answer [B, Q, N], its strongest candidates [B, Q, C], what the reader makes of them."""
         base, said = self.base(scores, trust)
         candidates = base.topk(min(CANDIDATES, base.shape[-1]), -1).indices
         strongest = base.topk(min(2, base.shape[-1]), -1).values
@@ -174,10 +282,17 @@ class Combiner(nn.Module):
         rival = torch.where(own >= strongest[..., :1], strongest[..., -1:], strongest[..., :1])
         size = class_sizes(trust.demos)[:, None].expand_as(base).gather(-1, candidates)
         said = said.gather(-1, candidates[:, None].expand(-1, said.shape[1], -1, -1)).permute(0, 2, 3, 1)
-        change = self.reader(
+        hidden = self.reader(
             said.clamp(min=LOWEST), own.clamp(min=LOWEST), rival.clamp(min=LOWEST), size, trust
         )
-        return base.scatter_add(-1, candidates, trust.reader[:, None, None] * change)
+        return base, candidates, hidden
+
+    def _corrections(self, hidden: Tensor, candidates: Tensor, trust: Trust) -> Tensor:
+        """What reader and body add to the candidates, [B, Q, C]; each by no more than `BOUND`."""
+        read: Tensor = self.reader.out(hidden)[..., 0]
+        fast = (hidden @ trust.last[:, None, :, None])[..., 0]
+        fast = fast + trust.bias[:, None].expand(-1, candidates.shape[1], -1).gather(-1, candidates)
+        return trust.reader[:, None, None] * _bounded(read) + _bounded(fast)
 
     def base(self, scores: Tensor, trust: Trust) -> tuple[Tensor, Tensor]:
         """Log-probabilities [B, Q, N] without the reader, and those of each expert, [B, E, Q, N]."""
@@ -190,6 +305,10 @@ class Combiner(nn.Module):
         """Mean cross-entropy over the prototypes that can be asked about, [B]."""
         loss = F.cross_entropy(logits.flatten(0, 1), exam.label.flatten(), reduction="none")
         return (loss.view_as(exam.weight) * exam.weight).sum(1)
+
+
+def _bounded(change: Tensor) -> Tensor:
+    return BOUND * torch.tanh(change / BOUND)
 
 
 def class_sizes(demos: Tensor) -> Tensor:

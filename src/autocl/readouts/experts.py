@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.readouts.groups import REACH, Groups, classes_of, clusters_of
-from autocl.readouts.moments import Moments, compiles
+from autocl.readouts.moments import Moments
 
 KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
 """(rate, noise) of Gaussian kernels, from nearly linear to nearest neighbour; the rate is in units of the
@@ -182,10 +182,9 @@ def _kernels(
     distance = last_first[..., None] + last_first[:, None] - prototype.flip(1) @ columns.flip(2)
     doubt = noise * (1 / moments.memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
     diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0).flip(2)
-    solve, asked = solve_kernels, moments.asked
-    if compiles(distance):
-        from autocl.readouts.compiled import solve_kernels as solve
-    dual, last = (t.flip(2) for t in solve(distance, rate, diagonal, moments.target.flip(1), asked))
+    asked = moments.asked
+    solved = solve_kernels(distance, rate, diagonal, moments.target.flip(1), asked)
+    dual, last = (t.flip(2) for t in solved)
     left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
     return Kernels(inner, columns, square, rate, dual, left_out)
 
@@ -241,23 +240,36 @@ def discriminants(moments: Moments, groups: Groups) -> Linear:
     size = (member * weight[..., None]).sum(1)
     centre = (member * weight[..., None]).mT @ prototype / size.clamp(min=1)[..., None]
     apart = (prototype - member @ centre) * (moments.used * weight.sqrt())[..., None]
-    within = apart.square().sum((1, 2)) + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)
+    within = apart.square().sum((1, 2)) + memory.scatter_trace
     level = (SHRINKAGE * moments.spread + PROPORTION * within[:, None, None]) / prototype.shape[-1]
     inner = inner_product(apart, level, moments.around(centre, size))
     columns = inner.times(centre).mT
     norm = (centre.mT * columns).sum(1, keepdim=True)
     cross, square = prototype @ columns, inner.square(prototype)
 
-    # A prototype's own demos are taken out of its group's mean; the scatter stays.
+    # A prototype's own demos are taken out of its group's mean and of the scatter (a rank-one change): a
+    # scatter that has them in it takes their deviation for nothing. u is the deviation from the group's mean.
     own_cross, own_norm = (cross * member).sum(-1), (norm * member).sum(-1)
     own_size = (size[:, None] * member).sum(-1)
     rest = (own_size - weight).clamp(min=1)
-    product = (own_size * own_cross - weight * square) / rest
-    length = (own_size**2 * own_norm - 2 * own_size * weight * own_cross + weight**2 * square) / rest**2
-    itself = torch.where(own_size > weight, product - 0.5 * length, -torch.inf)[..., None]
+    among = centre @ columns
+    u_mean = cross - member @ among  # of u with every mean
+    u_own, u_x, u_u = own_cross - own_norm, square - own_cross, square - 2 * own_cross + own_norm
+    lost = weight * own_size / rest
+    gain = (lost / (1 - (lost * u_u).clamp(max=0.999)))[..., None]
+    others = cross - 0.5 * norm + gain * u_mean * (u_x[..., None] - 0.5 * u_mean)
+    step = weight / rest
+    product, length, u_moved = (
+        own_cross - step * u_x,
+        own_norm - step * (2 * u_own - step * u_u),
+        u_own - step * u_u,
+    )
+    moved = product - 0.5 * length + gain[..., 0] * u_moved * (u_x - 0.5 * u_moved)
+    itself = torch.where(own_size > weight, moved, -torch.inf)[..., None]
     offset = (-0.5 * norm).masked_fill(size[:, None] == 0, -torch.inf)
     N = moments.size.shape[1]
-    left_out = best_group(torch.where(member > 0, itself, cross + offset), groups, N)
+    others = others.masked_fill(size[:, None] == 0, -torch.inf)
+    left_out = best_group(torch.where(member > 0, itself, others), groups, N)
     return Linear(columns, offset, groups, None, *_normalised(moments, left_out), N)
 
 

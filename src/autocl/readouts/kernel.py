@@ -8,12 +8,14 @@ K = those of the whitening factor, E = experts, N = classes.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from autocl.ops.jit import njit
 from autocl.ops.srwm.simd import exp, fma, load, maximum, splat, store
 from autocl.readouts.combiner import UNSEEN
+from autocl.readouts.experts import KERNELS
 from autocl.readouts.reading import combine, corrected, rooms
 
 LANES = 4
@@ -22,6 +24,11 @@ TILE = 8
 """Columns of what queries are compared with that lie together."""
 BLOCK = 32
 """Queries that go through them together."""
+CUBES = np.array(
+    [round(math.log(rate / before, 3)) for (before, _), (rate, _) in pairwise(KERNELS[:1] + KERNELS)]
+)
+"""How often each kernel of `experts` is the third power of the one before: one exponential serves all."""
+assert all(rate == KERNELS[0][0] * 3.0**n for (rate, _), n in zip(KERNELS, CUBES.cumsum(), strict=True))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -29,7 +36,7 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
     """Fill logits [Q, N] and novelty [Q] for queries lo..hi of x [Q, D]."""
     (wide, K, square, rate, dual, whitened_square, metric, whitened_rate, whitened_dual) = plan[0]
     (offset, owner, expert, origin, by_direction, scale, spread) = plan[1]
-    seen, share, sharpness, reader, size, bias = trust
+    seen, share, sharpness, reader, size, bias, fast_last, fast_bias = trust
     D = x.shape[1]
     kernels, N, M = dual.shape
     E = kernels + 1 + len(scale)
@@ -46,15 +53,19 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
             for m in range(M):
                 near[m] = max(own + square[m] - y[m], 0.0)
                 nearest = min(nearest, near[m])
+            _near(near, rate)
             for e in range(kernels):
-                _kernel(near, rate[e], dual[e], scores[e])
+                for _ in range(CUBES[e]):
+                    _cube(near)
+                _kernel(near, dual[e], scores[e])
             inside = 0.0
             for k in range(2 * M, 2 * M + K):
                 inside += y[k] * y[k]
             whitened = metric[0] * own + metric[1] * inside
             for m in range(M):
                 near[m] = max(whitened + whitened_square[m] - y[M + m], 0.0)
-            _kernel(near, whitened_rate, whitened_dual, scores[kernels])
+            _near(near, whitened_rate)
+            _kernel(near, whitened_dual, scores[kernels])
 
             for i in range(len(scale)):
                 length[i] = 1.0
@@ -74,7 +85,7 @@ def answer(plan, trust, weights, lo, hi, x, logits, novelty):
                     scores[kernels + 1 + i, n] = found * scale[i] if found > -np.inf else 0.0
 
             combine(scores, seen, share, sharpness, base, said)
-            corrected(base, said, size, reader, bias, weights, chosen, work)
+            corrected(base, said, size, reader, bias, fast_last, fast_bias, weights, chosen, work)
             for n in range(N):
                 logits[q, n] = base[n] if seen[n] else UNSEEN
             novelty[q] = 1 - math.exp(-nearest / (2 * spread))
@@ -145,28 +156,164 @@ def _put(row, tile, v0, v1):
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def gaussian(distance, rate, diagonal, out):
-    """Fill the lower triangle of out [M, M] with exp(-rate · distance [M, M]), and its diagonal as given."""
+def gaussian(distance, rate):
+    """Lower triangle of distance [M, M] <- exp(-rate · distance), in place."""
     M = len(distance)
     factor, zero = splat(-rate), splat(0.0)
     for i in range(M):
-        far, near = distance[i], out[i]
+        row = distance[i]
         whole = min((i + LANES - 1) // LANES * LANES, M - M % LANES)
         for j in range(0, whole, LANES):
-            store(near, j, exp(factor * maximum(load(far, j), zero)))
+            store(row, j, exp(factor * maximum(load(row, j), zero)))
         for j in range(whole, i):
-            near[j] = math.exp(-rate * max(far[j], 0.0))
-        near[i] = diagonal[i]
+            row[j] = math.exp(-rate * max(row[j], 0.0))
+
+
+@njit(nogil=True, error_model="numpy")
+def noisy(near, cubes, diagonal, out):
+    """Cube the lower triangle of near [M, M] so many times, in place; out [M, M] is that with a diagonal."""
+    for i in range(len(near)):
+        row = near[i]
+        for _ in range(cubes):
+            for j in range(i):
+                row[j] = row[j] * row[j] * row[j]
+        for j in range(i):
+            out[i, j] = row[j]
+        out[i, i] = diagonal[i]
+
+
+@njit(nogil=True, error_model="numpy")
+def column_squares(lower):
+    """Sums of squares of the columns of a lower triangular matrix [n, n]; what is above is not looked at."""
+    out = np.zeros(len(lower))
+    for i in range(len(lower)):
+        row = lower[i]
+        for j in range(i + 1):
+            out[j] += row[j] * row[j]
+    return out
+
+
+@njit(nogil=True, error_model="numpy")
+def discriminate(cross, among, square, weight, size, number, owner, out):
+    """Fill out [M, N] with what discriminants of groups say of prototypes that are left out.
+
+    A prototype's own demos are taken out of its group's mean and of the scatter; see `experts.discriminants`.
+
+    Args:
+        cross: [M, G], products of prototypes and centres.
+        among: [G, G], of centres.
+        square: [M], of prototypes with themselves.
+        weight: [M], demos of each.
+        size: [G], demos of each group.
+        number: [M], its group.
+        owner: [G], the class of a group.
+        out: 0 for a class without groups.
+    """
+    M, N = out.shape
+    for m in range(M):
+        for n in range(N):
+            out[m, n] = -np.inf
+        own = number[m]
+        rest = max(size[own] - weight[m], 1.0)
+        u_x = square[m] - cross[m, own]
+        u_u = u_x - cross[m, own] + among[own, own]
+        lost = weight[m] * size[own] / rest
+        gain = lost / (1 - min(lost * u_u, 0.999))
+        for g in range(len(owner)):
+            if size[g] == 0:
+                continue
+            product, length, u_mean = cross[m, g], among[g, g], cross[m, g] - among[own, g]
+            if g == own:
+                step = weight[m] / rest
+                product -= step * u_x
+                length -= step * (2 * u_mean - step * u_u)
+                u_mean -= step * u_u
+            said = product - 0.5 * length + gain * u_mean * (u_x - 0.5 * u_mean)
+            if g == own and size[g] <= weight[m]:
+                said = -np.inf
+            out[m, owner[g]] = max(out[m, owner[g]], said)
+        for n in range(N):
+            if out[m, n] == -np.inf:
+                out[m, n] = 0.0
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def directions(prototype, origin, weight, label, x, columns, own):
+    """Directions of prototypes [M, D] and of class means as seen from an origin [D].
+
+    Args:
+        prototype: of the memory.
+        origin: where one stands.
+        weight: [M].
+        label: [M].
+        x: [M, D], filled with directions of prototypes.
+        columns: [N, D], filled with those of class means; zero for a class without demos.
+        own: [M], filled with the cosine of each prototype to its class without it.
+    """
+    M, D = prototype.shape
+    columns[:] = 0.0
+    for m in range(M):
+        total = 0.0
+        for d in range(D):
+            x[m, d] = prototype[m, d] - origin[d]
+            total += x[m, d] * x[m, d]
+        length = 1 / max(math.sqrt(total), 1e-12)
+        for d in range(D):
+            x[m, d] *= length
+            columns[label[m], d] += weight[m] * x[m, d]
+    for m in range(M):
+        product = 0.0
+        total = 0.0
+        for d in range(D):
+            rest = columns[label[m], d] - weight[m] * x[m, d]
+            product += x[m, d] * rest
+            total += rest * rest
+        own[m] = product / max(math.sqrt(total), 1e-12)
+    for n in range(len(columns)):
+        total = 0.0
+        for d in range(D):
+            total += columns[n, d] * columns[n, d]
+        length = 1 / max(math.sqrt(total), 1e-12)
+        for d in range(D):
+            columns[n, d] *= length
+
+
+@njit(nogil=True, error_model="numpy")
+def normalise(said, label, seen, deviation, least, never):
+    """Bring leave-one-out scores said [M, N] to unit deviation, in place, and return the factor.
+
+    Those of classes without demos, and of a class of which nothing else is left, count as `never`.
+    """
+    M, N = said.shape
+    places = np.zeros(N)
+    for m in range(M):
+        places[label[m]] += 1
+    number = 0.0
+    total = 0.0
+    for m in range(M):
+        for n in range(N):
+            if seen[n] and (n != label[m] or places[n] > 1):
+                number += 1
+                total += said[m, n]
+    number = max(number, 1.0)
+    mean = total / number
+    total = 0.0
+    for m in range(M):
+        for n in range(N):
+            if seen[n] and (n != label[m] or places[n] > 1):
+                total += (said[m, n] - mean) ** 2
+    scale = 1 / math.sqrt(total / number + deviation * mean**2 + least)
+    for m in range(M):
+        for n in range(N):
+            known = seen[n] and (n != label[m] or places[n] > 1)
+            said[m, n] = said[m, n] * scale if known else never
+    return scale
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def _kernel(distance, rate, dual, scores):
-    """Fill scores [N] with Σ exp(-rate · distance [M]) dual [N, M]; M is a multiple of LANES."""
+def _kernel(near, dual, scores):
+    """Fill scores [N] with Σ near [M] dual [N, M]; M is a multiple of LANES."""
     N, M = dual.shape
-    factor = splat(-rate)
-    near = np.empty(M)
-    for m in range(0, M, LANES):
-        store(near, m, exp(factor * load(distance, m)))
     sums = np.empty(LANES)
     for n in range(N):
         row = dual[n]
@@ -175,3 +322,17 @@ def _kernel(distance, rate, dual, scores):
             total = total + load(near, m) * load(row, m)
         store(sums, 0, total)
         scores[n] = (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+@njit(nogil=True, error_model="numpy")
+def _near(distance, rate):
+    """distance [M] <- exp(-rate · distance), in place; M is a multiple of LANES."""
+    factor = splat(-rate)
+    for m in range(0, len(distance), LANES):
+        store(distance, m, exp(factor * load(distance, m)))
+
+
+@njit(nogil=True, error_model="numpy")
+def _cube(near):
+    for m in range(len(near)):
+        near[m] = near[m] * near[m] * near[m]

@@ -14,9 +14,10 @@ Shape legend: B = streams, T = demos, M = prototypes, D = dimensions, N = classe
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
+from math import isqrt
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,7 +37,8 @@ class Memory(NamedTuple):
     label: Tensor
     """[B, M], int64; FREE where the place is free."""
     scatter: Tensor
-    """[B, D, D], sum over all demos of (x - prototype)(x - prototype)ᵀ."""
+    """[B, D (D + 1) / 2], sum over all demos of (x - prototype)(x - prototype)ᵀ: its lower triangle, row by
+    row, since at 768 dimensions the other half would be a third of the memory."""
 
     @staticmethod
     def of(state: Mapping[str, Tensor]) -> "Memory":
@@ -51,13 +53,24 @@ class Memory(NamedTuple):
             prototype=like.new_zeros(batch, places, D),
             weight=like.new_zeros(batch, places),
             label=torch.full((batch, places), FREE, dtype=torch.int64, device=like.device),
-            scatter=like.new_zeros(batch, D, D),
+            scatter=like.new_zeros(batch, D * (D + 1) // 2),
         )
 
     @property
     def demos(self) -> Tensor:
         """Number of demos learned, [B]."""
         return self.weight.sum(1)
+
+    @property
+    def scatter_matrix(self) -> Tensor:
+        """[B, D, D], the scatter as a matrix."""
+        return unpacked(self.scatter)
+
+    @property
+    def scatter_trace(self) -> Tensor:
+        """[B], the sum of its diagonal."""
+        row = torch.arange(self.prototype.shape[-1], device=self.scatter.device)
+        return self.scatter[:, row * (row + 3) // 2].sum(1)
 
     @property
     def sample(self) -> Tensor:
@@ -83,16 +96,14 @@ class Memory(NamedTuple):
 
     def learn(self, x: Tensor, y: Tensor) -> "Memory":
         """Take in demos x [B, T, D] with labels y [B, T], in their order."""
+        if x.device.type == "cpu" and x.dtype == self.weight.dtype and not torch.is_grad_enabled():
+            return self._learn_compiled(x, y)
         free = (self.label == FREE).sum(1)
         room = min(int(free.min()), x.shape[1])
         memory = self._append(x[:, :room], y[:, :room]) if room else self
         if room == x.shape[1]:
             return memory
-        fast = x.device.type == "cpu" and x.dtype == self.weight.dtype and not torch.is_grad_enabled()
-        squeeze = _compiled_squeeze if fast else _squeeze
-        streams = [squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
-        if len(streams) == 1:
-            return Memory(*(part[None] for part in streams[0]))
+        streams = [_squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
         return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
 
     def without(self, label: int) -> "Memory":
@@ -101,6 +112,17 @@ class Memory(NamedTuple):
         return Memory(
             self.prototype * keep[..., None], self.weight * keep, self.label.where(keep, FREE), self.scatter
         )
+
+    def _learn_compiled(self, x: Tensor, y: Tensor) -> "Memory":
+        """`learn` by a kernel that looks at pairs of one label only."""
+        # Imported here because importing numba takes longer than importing all of autocl.
+        from autocl.readouts import merging
+
+        parts = [t.clone(memory_format=torch.contiguous_format) for t in self]
+        arrays = [t.numpy() for t in (*parts, x.contiguous(), y.contiguous())]
+        for b in range(len(x)):
+            merging.learn(*(a[b] for a in arrays), SINGLE)
+        return Memory(*parts)
 
     def _append(self, x: Tensor, y: Tensor) -> "Memory":
         """Put demos into free places, lowest place first."""
@@ -117,7 +139,8 @@ def _squeeze(
     prototype: Tensor, weight: Tensor, label: Tensor, scatter: Tensor, x: Tensor, y: Tensor
 ) -> tuple[Tensor, ...]:
     """Take demos x [T, D] into the full memory of one stream: each makes two of one label become one."""
-    prototype, weight, label, scatter = (t.clone() for t in (prototype, weight, label, scatter))
+    prototype, weight, label = (t.clone() for t in (prototype, weight, label))
+    scatter = unpacked(scatter)
     singles, seen = len(weight) // SINGLE, int(weight.sum())
     p, w, a = prototype[singles:], weight[singles:], label[singles:]  # views: what follows changes the memory
     cost = _merge_cost(p, w, a, p, w, a)
@@ -145,22 +168,7 @@ def _squeeze(
         rows = _merge_cost(p[changed], w[changed], a[changed], p, w, a)
         cost[changed], cost[:, changed] = rows, rows.T
         cost[changed, changed] = torch.inf
-    return prototype, weight, label, scatter
-
-
-def _compiled_squeeze(
-    prototype: Tensor, weight: Tensor, label: Tensor, scatter: Tensor, x: Tensor, y: Tensor
-) -> tuple[Tensor, ...]:
-    """The same, by a kernel that looks at pairs of one label only."""
-    # Imported here because importing numba takes longer than importing all of autocl.
-    from autocl.readouts import merging
-
-    parts = [t.clone() for t in (prototype, weight, label, scatter)]
-    seen = int(weight.sum())
-    place = np.array([_scrambled(seen + t) % (seen + t + 1) for t in range(len(x))])
-    demos = x.contiguous().numpy(), y.contiguous().numpy()
-    merging.squeeze(*(t.numpy() for t in parts), len(weight) // SINGLE, place, *demos)
-    return tuple(parts)
+    return prototype, weight, label, packed(scatter)
 
 
 def _scrambled(n: int) -> int:
@@ -184,3 +192,31 @@ def _merge(prototype: Tensor, weight: Tensor, scatter: Tensor, i: int, x: Tensor
     scatter += (weight[i] * n / total) * torch.outer(step, step)
     prototype[i] += step * (n / total)
     weight[i] = total
+
+
+def packed(matrix: Tensor) -> Tensor:
+    """The lower triangle of a symmetric matrix [..., D, D], row by row, [..., D (D + 1) / 2].
+
+    Example:
+        >>> packed(torch.tensor([[1, 2, 4], [2, 3, 5], [4, 5, 6]]))
+        tensor([1, 2, 3, 4, 5, 6])
+    """
+    place, _ = _triangle(matrix.shape[-1])
+    return matrix.flatten(-2).index_select(-1, place.to(matrix.device))
+
+
+def unpacked(triangle: Tensor) -> Tensor:
+    """The matrix of which `packed` made this."""
+    D = (isqrt(8 * triangle.shape[-1] + 1) - 1) // 2
+    _, place = _triangle(D)
+    return triangle.index_select(-1, place.to(triangle.device)).view(*triangle.shape[:-1], D, D)
+
+
+@lru_cache(maxsize=8)
+def _triangle(D: int) -> tuple[Tensor, Tensor]:
+    """Where the numbers of the triangle are in a matrix [D, D], and where those of the matrix are in it."""
+    with torch.inference_mode(False):  # They are kept, and gradients may pass later.
+        row, column = torch.tril_indices(D, D)
+        i, j = torch.arange(D)[:, None], torch.arange(D)
+        low, high = torch.minimum(i, j), torch.maximum(i, j)
+        return row * D + column, (high * (high + 1) // 2 + low).flatten()

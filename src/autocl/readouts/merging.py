@@ -29,12 +29,13 @@ def _merge(prototype, weight, scatter, i, x, n):
     total = weight[i] + n
     spread = weight[i] * n / total
     share = n / total
+    step = x - prototype[i]
     for a in range(len(x)):
-        part = spread * (x[a] - prototype[i, a])
-        for b in range(len(x)):
-            scatter[a, b] += part * (x[b] - prototype[i, b])
+        part, row = spread * step[a], scatter[a * (a + 1) // 2 :]
+        for b in range(a + 1):
+            row[b] += part * step[b]
     for a in range(len(x)):
-        prototype[i, a] += (x[a] - prototype[i, a]) * share
+        prototype[i, a] += step[a] * share
     weight[i] = total
 
 
@@ -49,28 +50,59 @@ def _closest(cost, label, i):
 
 
 @njit(nogil=True, error_model="numpy")
-def squeeze(prototype, weight, label, scatter, singles, place, x, y):
+def _scrambled(n):
+    """As `memory._scrambled`."""
+    z = (np.uint64(n) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(nogil=True, error_model="numpy")
+def learn(prototype, weight, label, scatter, x, y, single):
+    """Take demos x [T, D] of labels y [T] into a memory, in place; see `memory.Memory.learn`.
+
+    One place in `single` keeps a single demo.
+    """
+    t = 0
+    for place in range(len(label)):
+        if t < len(x) and label[place] < 0:
+            prototype[place], weight[place], label[place] = x[t], weight.dtype.type(1), y[t]
+            t += 1
+    if t < len(x):
+        squeeze(prototype, weight, label, scatter, len(label) // single, x[t:], y[t:])
+
+
+@njit(nogil=True, error_model="numpy")
+def squeeze(prototype, weight, label, scatter, singles, x, y):
     """Take demos x [T, D] of labels y [T] into a full memory: each makes two of one label become one.
 
-    In place. The first `singles` places keep single demos; demo t takes place[t] if that is one of them.
+    In place. The first `singles` places keep single demos.
     """
     one = weight.dtype.type(1)
+    seen = 0
+    for i in range(len(weight)):
+        seen += int(weight[i])
     p, w, a = prototype[singles:], weight[singles:], label[singles:]
-    cost = np.full((len(w), len(w)), np.inf, prototype.dtype)
+    cost = np.empty((len(w), len(w)), prototype.dtype)  # Costs of other labels are never looked at.
+    near = np.full(len(w), -1)
     for i in range(len(w)):
         for j in range(i):
             if a[i] == a[j]:
-                cost[i, j] = cost[j, i] = merge_cost(p[i], w[i], p[j], w[j])
-    near = np.empty(len(w), np.int64)
-    for i in range(len(w)):
-        near[i] = _closest(cost, a, i)
+                found = merge_cost(p[i], w[i], p[j], w[j])
+                cost[i, j] = cost[j, i] = found
+                if near[i] < 0 or found < cost[i, near[i]]:
+                    near[i] = j
+                if near[j] < 0 or found < cost[j, near[j]]:
+                    near[j] = i
     new = np.empty(prototype.shape[1], prototype.dtype)
     changed = np.empty(2, np.int64)
     for t in range(len(x)):
         new[:], n, c = x[t], one, y[t]
-        if place[t] < singles:  # The demo stays single; the one that was there goes on.
-            new[:], n, c = prototype[place[t]], weight[place[t]], label[place[t]]
-            prototype[place[t]], weight[place[t]], label[place[t]] = x[t], one, y[t]
+        place = int(_scrambled(seen + t) % np.uint64(seen + t + 1))
+        if place < singles:  # The demo stays single; the one that was there goes on.
+            new[:], n, c = prototype[place], weight[place], label[place]
+            prototype[place], weight[place], label[place] = x[t], one, y[t]
         least = prototype.dtype.type(np.inf)
         first = -1
         joining = prototype.dtype.type(np.inf)

@@ -40,7 +40,7 @@ class Moments(NamedTuple):
         n = memory.demos[:, None, None].clamp(min=1)
         mean = (weight * memory.prototype).sum(1, keepdim=True) / n
         power = (weight * memory.prototype.square()).sum((1, 2), keepdim=True)
-        power = power + memory.scatter.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
+        power = power + memory.scatter_trace[:, None, None]
         variance = (power / n - mean.square().sum(2, keepdim=True)) * n / (n - 1).clamp(min=1)
         spread = torch.where(variance > 1e-9, variance, torch.ones_like(variance))
         weighted = target * weight
@@ -48,7 +48,7 @@ class Moments(NamedTuple):
         centre = weighted.mT @ memory.prototype / count.clamp(min=1)[..., None]
         second = None
         if memory.weight.shape[1] >= memory.prototype.shape[2] or bool((memory.weight > 1).any()):
-            second = (weight * memory.prototype).mT @ memory.prototype + memory.scatter
+            second = (weight * memory.prototype).mT @ memory.prototype + memory.scatter_matrix
         found = Moments(memory, target, mean, spread, count, centre, second, asked=1)
         examined = found.examined.any(0).nonzero()
         return found._replace(asked=1 + int(examined.amax())) if len(examined) else found

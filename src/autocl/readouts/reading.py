@@ -1,4 +1,4 @@
-"""numba kernels of the combiner of the universal read-out, for one stream: the gate, the reader, the marks.
+"""numba kernels of the combiner of the universal read-out, for one stream: gate, reader, body, marks.
 
 Where loops run over neighbours in memory they become vector instructions. `combiner` and `universal` define
 what is computed; tests/readouts/test_compiled.py compares.
@@ -113,8 +113,8 @@ def combine(scores, seen, share, sharpness, base, said):
 
 
 @njit(nogil=True, error_model="numpy")
-def corrected(base, said, size, reader, bias, weights, chosen, work):
-    """base [N] <- base with the reader's corrections of the strongest candidates, in place."""
+def corrected(base, said, size, reader, bias, fast_last, fast_bias, weights, chosen, work):
+    """base [N] <- base with the corrections of reader and body of the strongest candidates, in place."""
     E = len(said)
     C = len(chosen)
     first, second, second_bias, own_part, shared_part, third_bias, last, last_bias = weights
@@ -165,9 +165,11 @@ def corrected(base, said, size, reader, bias, weights, chosen, work):
     _gelu(g, scratch)
     for c in range(C):
         change = last_bias
+        fast = fast_bias[chosen[c]]
         for i in range(H):
             change += g[c, i] * last[i]
-        base[chosen[c]] += reader * BOUND * math.tanh(change / BOUND)
+            fast += g[c, i] * fast_last[i]
+        base[chosen[c]] += BOUND * (reader * math.tanh(change / BOUND) + math.tanh(fast / BOUND))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -177,27 +179,6 @@ def rooms(E, N, H, dtype):
     x = np.empty((C, E + 5), dtype)
     a, h, g = np.empty((C, H), dtype), np.empty((C, H), dtype), np.empty((C, H), dtype)
     return np.empty(C, np.int64), (x, a, h, np.empty((1, 2 * H), dtype), g, np.empty((2, H)))
-
-
-@njit(nogil=True, error_model="numpy")
-def mean_losses(left_out, label, weight, seen, share, sharpness, size, bias, weights):
-    """Cross-entropy over examined prototypes of the gate alone, and of gate and reader."""
-    E, P, N = left_out.shape
-    scores, said, base = np.empty((E, N)), np.empty((E, N)), np.empty(N)
-    chosen, work = rooms(E, N, len(bias), bias.dtype)
-    gate = 0.0
-    both = 0.0
-    for p in range(P):
-        if weight[p] == 0:
-            continue
-        for e in range(E):
-            for n in range(N):
-                scores[e, n] = left_out[e, p, n]
-        combine(scores, seen, share, sharpness, base, said)
-        gate -= weight[p] * base[label[p]]
-        corrected(base, said, size, 1.0, bias, weights, chosen, work)
-        both += weight[p] * (_log_sum(base) - base[label[p]])
-    return gate, both
 
 
 @njit(nogil=True, error_model="numpy")

@@ -24,7 +24,7 @@ from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination, Trust
 from autocl.readouts.experts import NAMES, Experts, all_experts
-from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.memory import FREE, Memory, packed
 from autocl.readouts.moments import Moments, compiles
 
 if TYPE_CHECKING:
@@ -123,6 +123,13 @@ class UniversalReadout(Readout):
         count = torch.cat([state["count"][:, :label], state["count"][:, label + 1 :]], 1)
         return {**state, **memory._replace(label=moved)._asdict(), "count": count}
 
+    def renewed(self, state: State) -> State:
+        """Older files hold the scatter as a whole matrix, of which only the lower triangle was ever read."""
+        D = state["prototype"].shape[-1] if "prototype" in state else 0
+        if "scatter" in state and state["scatter"].shape[1:] == (D, D):
+            return {**state, "scatter": packed(state["scatter"])}
+        return state
+
     def prepare(self, state: State) -> "Prepared | Compiled":
         """Examine the experts once, for many queries.
 
@@ -142,15 +149,19 @@ class UniversalReadout(Readout):
 
     def _prepare(self, state: State) -> "Prepared | Compiled":
         moments = moments_of(state)
-        experts = all_experts(moments)
-        exam = examine(experts.left_out, moments)
-        dtype = self.combiner.trust.dtype
-        exam = Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
-        if not compiles(moments.mean):
-            return Prepared(self, moments, experts, self.combiner.judge(exam))
-        from autocl.readouts.compiled import Answers
+        if compiles(moments.mean) and bool(moments.used.any()):
+            # Imported here because importing numba takes longer than importing all of autocl.
+            from autocl.readouts import compiled, preparing
 
-        return Compiled(self, exam.demos > 0, Answers.of(experts, moments, exam, self.combiner))
+            left_out, plan = preparing.prepare(moments)
+            return Compiled(self, compiled.Answers.of(plan, self._exam(left_out, moments), self.combiner))
+        experts = all_experts(moments)
+        return Prepared(self, moments, experts, self.combiner.judge(self._exam(experts.left_out, moments)))
+
+    def _exam(self, left_out: Tensor, moments: Moments) -> Examination:
+        """Marks of the experts, in the combiner's precision."""
+        exam, dtype = examine(left_out, moments), self.combiner.trust.dtype
+        return Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
 
     def key(self, f: Tensor) -> Tensor:
         """Map of features to what is remembered, [..., F] -> [..., D]."""
@@ -205,17 +216,13 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The same as `Prepared`, of one stream on the CPU, by kernels."""
+    """The same as `Prepared`, of one stream on the CPU that holds a demo, by kernels."""
 
     readout: UniversalReadout
-    seen: Tensor
-    """[1, N]."""
     answers: "Answers"
 
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [1, Q, F]."""
-        if not bool(self.seen.any()):
-            return Answer(f.new_zeros(*f.shape[:2], self.seen.shape[1]), f.new_ones(f.shape[:2]))
         logits, novelty = self.answers(self.readout.key(f)[0].double().contiguous())
         return Answer(logits[None].to(f.dtype), novelty[None].to(f.dtype))
 
@@ -293,8 +300,26 @@ def facts_of(moments: Moments) -> Tensor:
         moments.spread[:, 0, 0] if D >= UNIT_FROM else torch.full_like(n, 0.5),
         torch.full_like(n, float(max(D, 16))).log(),
         (n.clamp(max=LONGEST) / places).clamp(1, 40).log(),
+        *shape_of(moments),
     ]
     return torch.stack(facts, dim=1)
+
+
+def shape_of(moments: Moments) -> tuple[Tensor, Tensor]:
+    """Log of the number of directions in which demos scatter, and the share of that within classes, both [B].
+
+    The first is (tr S)² / tr S² of their scatter S: many for one demo of each class that lie apart from each
+    other, few for drawings before a network of photographs. Even where nothing can be examined it can be had.
+    """
+    memory = moments.memory
+    around = moments.around(moments.mean, memory.demos[:, None])
+    if around is None:
+        x = (memory.prototype - moments.mean) * memory.weight.sqrt()[..., None]
+        around = (x @ x.mT).float()
+    whole = around.diagonal(dim1=1, dim2=2).sum(1).double().clamp(min=1e-9)
+    directions = whole.square() / around.square().sum((1, 2)).double().clamp(min=1e-18)
+    between = (moments.size * (moments.centre - moments.mean).square().sum(-1)).sum(1)
+    return directions.clamp(1, LARGEST).log(), (1 - between / whole).clamp(0, 1)
 
 
 @lru_cache(maxsize=8)

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from autocl.learner.config import LearnerConfig
+from autocl.encoders import EncoderConfig
+from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
 from autocl.objective import ObjectiveConfig
+from autocl.readouts import ReadoutConfig
 from autocl.recipes.fast import (
     FIVE_TASKS,
     HANDWRITTEN,
@@ -75,6 +77,31 @@ def two_task_fc100_noacl() -> Recipe:
     """two-task-fc100 without backward terms, from two-task-noacl: it forgets within a hundred steps."""
     base = _noacl(two_task_fc100())
     return replace(base, init_from="two-task-noacl", validation=replace(base.validation, every=50), steps=300)
+
+
+def fc100_encoder() -> Recipe:
+    """The encoder of two-task-fc100-memory: that of two-task-fc100, trained on without fast weights.
+
+    Most of the loss is that of prototypes, among 80 classes of both sets at once. The kernel read-out learns
+    two tasks as the memory will, chooses the checkpoint, and is left behind (`python -m tools.graft`).
+    """
+    base = two_task_fc100()
+    return replace(
+        base,
+        name="fc100-encoder",
+        init_from="two-task-fc100",
+        streams=replace(TWO_TASKS, shots=5, queries=25, pool_classes=40, pool_images=10),
+        learner=ReadoutLearnerConfig(
+            n_classes=5,
+            encoder=EncoderConfig(dropout=0.0),  # 28,896 weights are too few to learn the classes by heart
+            readout=ReadoutConfig(kind="kernel", keys=256),
+        ),
+        objective=ObjectiveConfig(boundaries="last"),
+        optimiser=replace(base.optimiser, lr=2e-3, betas=(0.9, 0.999), eps=1e-8),
+        validation=Validation(every=250, batches=16),
+        prototype=3.0,
+        steps=3000,
+    )
 
 
 def three_task() -> Recipe:

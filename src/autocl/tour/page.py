@@ -13,7 +13,7 @@ from PIL import Image
 from autocl.evaluation.trace import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.page import INK, heat, inline, inline_svg, write_page
-from autocl.figures.style import COLOURS, quiet
+from autocl.figures.plots import COLOURS, quiet
 from autocl.tour import photographs
 from autocl.tour.contest import Contest, Mistake, Standing, best_rival
 from autocl.tour.pair import MOMENTS, Half, setting

@@ -22,7 +22,8 @@ from autocl.data.sampler import StreamSampler
 from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import InputError, TrainingError
-from autocl.learner import Learner, LearnerState
+from autocl.learner import FastWeightLearner, Learner, LearnerState, ReadoutLearner
+from autocl.learner.config import ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.training import checkpoint, parallel
 from autocl.training.checkpoint import Progress
@@ -183,9 +184,15 @@ def prepare(
 def _finetuned(recipe: Recipe, source: Path | str) -> Learner:
     """A learner that was trained before, with as many classes as the recipe asks for.
 
-    What it lacks of a read-out starts fresh, so that the paper's learners can be finetuned with ours.
+    What it lacks of a read-out starts fresh, so that the paper's learners can be finetuned with ours; so does
+    all but the encoder where a read-out takes the place of fast weights.
     """
     learner = find_learner(source)
+    if isinstance(learner, FastWeightLearner) and isinstance(recipe.learner, ReadoutLearnerConfig):
+        config = replace(
+            recipe.learner, encoder=replace(learner.config.encoder, dropout=recipe.learner.encoder.dropout)
+        )
+        learner = ReadoutLearner(config, encoder=learner.encoder)
     if type(learner.config) is not type(recipe.learner):
         raise TrainingError(
             f"{source} is a learner of another kind ({type(learner.config).__name__}) than recipe "

@@ -24,7 +24,6 @@ from autocl.matrix import TransferMatrix
 from autocl.objective import ObjectiveConfig, acl_objective
 from autocl.passage import run_streams
 from autocl.training import checkpoint, parallel
-from autocl.training import folder as folders
 from autocl.training import recipe as recipes
 from autocl.training.log import RunLog, loss_terms, status_line
 from autocl.training.recipe import Recipe, provenance
@@ -77,7 +76,7 @@ def train(
     elif any(folder.glob(f"stage*/{checkpoint.FILE_NAME}")) or (folder / checkpoint.FILE_NAME).exists():
         raise TrainingError(f"{folder} holds a run: continue it with --resume, or choose another --out")
     stages = recipe.all_stages
-    with parallel.ranks(device) as ranks, folders.locked(folder) if ranks.is_main else nullcontext():
+    with parallel.ranks(device) as ranks, checkpoint.locked(folder) if ranks.is_main else nullcontext():
         start: Path | None = None
         for number, stage in enumerate(stages, 1):
             place = folder if number == len(stages) else folder / f"stage{number}"
@@ -99,8 +98,8 @@ def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
     """Check what can be checked before the first step, then write down what the run is."""
     size = sum(p.numel() * p.element_size() for p in run.learner.parameters())
     # Weights and Adam's two moments: two checkpoints, and one that is being written.
-    folders.check_space(run.folder, 3 * 3 * size)
-    folders.check_data(run.folder, [*run.train.sets, *run.val.sets], resume=resume)
+    checkpoint.check_space(run.folder, 3 * 3 * size)
+    checkpoint.check_data(run.folder, [*run.train.sets, *run.val.sets], resume=resume)
     for place, recipe in records.items():
         write_json(place / recipes.FILE_NAME, to_dict(recipe))
 

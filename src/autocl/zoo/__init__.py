@@ -14,7 +14,7 @@ from typing import Any
 from autocl.names import resolve
 from autocl.typed_json import parse_json
 
-__all__ = ["card", "file", "load", "names", "record"]
+__all__ = ["card", "file", "names", "record"]
 
 SUFFIX = ".safetensors"
 RECORDS = "records.json"

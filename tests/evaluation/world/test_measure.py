@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tools.results_table import comparable
 
 from autocl.cli.main import run_command
 from autocl.data.imageset import FeatureSet
@@ -33,8 +34,14 @@ from autocl.evaluation.world.sets import (
     world_features,
 )
 from autocl.evaluation.world.streams import KINDS, cells
-from autocl.evaluation.world.summary import WITHOUT_BODY, comparable, rows_of, verdict
-from autocl.evaluation.world.table import cell_markdown, markdown, said
+from autocl.evaluation.world.table import (
+    WITHOUT_BODY,
+    cell_markdown,
+    markdown,
+    rows_of,
+    said,
+    verdict,
+)
 from autocl.learner import Learner, LearnerConfig, ReadoutLearner, ReadoutLearnerConfig
 from autocl.readouts import ReadoutConfig
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from autocl.data.archives import Block, Raw, cut_strip, damaged, extract, open_zip, reading, zip_member
 from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
 
-_URL = "https://www.cs.toronto.edu/~kriz/"
 _CITATION = "Krizhevsky: Learning multiple layers of features from tiny images. Technical report (2009)."
 _LICENCE = "none stated; free for research by common use"
 _PIXELS = 3 * 32 * 32
@@ -172,20 +171,12 @@ def _read_fc100_strips(files: Mapping[str, Path], split: str, options: Options) 
     return _read_class_strips(next(iter(files.values())), ("train", "test"), classes)
 
 
-_CIFAR10_BINARY = (
-    DataFile(
-        name="cifar-10-binary.tar.gz",
-        md5="c32a1d4ab5d03f1284b67883e8d87530",
-        urls=(_URL + "cifar-10-binary.tar.gz",),
-    ),
-)
-_CIFAR100_BINARY = (
-    DataFile(
-        name="cifar-100-binary.tar.gz",
-        md5="03b5dce01913d631647c71ecec9e9cb8",
-        urls=(_URL + "cifar-100-binary.tar.gz",),
-    ),
-)
+def _binary(name: str, md5: str) -> tuple[DataFile]:
+    return (DataFile(name=name, md5=md5, urls=("https://www.cs.toronto.edu/~kriz/" + name,)),)
+
+
+_CIFAR10_BINARY = _binary("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530")
+_CIFAR100_BINARY = _binary("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8")
 _CIFAR100_STRIPS = (
     DataFile(
         name="cifar100_jpeg.zip",

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef
+from autocl.encoders.backbones.base import Backbone
 from autocl.errors import InputError
 
-__all__ = ["Backbone", "BackboneRef", "callable_backbone", "get_backbone", "load_reference"]
+__all__ = ["Backbone", "callable_backbone", "get_backbone"]
 
 SOURCES = ("timm", "torchvision", "hf", "open_clip", "onnx", "vit")
 
@@ -46,17 +46,9 @@ def get_backbone(name: str) -> Backbone:
         raise InputError(
             f"there is no backbone {name!r}: choose lite0, lite1, lite2, lite2-levels, or one of {kinds}"
         )
-    if source == "onnx":
-        from autocl.encoders.backbones.from_file import onnx_backbone
+    from autocl.encoders.backbones import sources
 
-        return onnx_backbone(what)
-    if source == "vit":
-        from autocl.encoders.backbones.from_file import vit_backbone
-
-        return vit_backbone(what)
-    from autocl.encoders.backbones import hubs
-
-    make: Callable[[str], Backbone] = getattr(hubs, f"{source}_backbone")
+    make: Callable[[str], Backbone] = getattr(sources, f"{source}_backbone")
     return make(what)
 
 
@@ -81,14 +73,6 @@ def callable_backbone(
     if probe.ndim != 2 or len(probe) != 1:
         raise InputError(f"{name!r} must give an array [n, F] for n images, got {list(probe.shape)} for one")
     fingerprint = hashlib.sha256(f"callable {name}".encode()).hexdigest()
-    ref = BackboneRef(
-        name=name, fingerprint=fingerprint, n_features=probe.shape[1], preprocessing="of the function"
+    return Backbone(
+        name=name, fingerprint=fingerprint, n_features=probe.shape[1], image_size=image_size, run=function
     )
-    return Backbone(ref=ref, image_size=image_size, run=function)
-
-
-def load_reference(ref: BackboneRef) -> Backbone:
-    """The backbone a file names, refused when its weights or preprocessing are not those of the file."""
-    found = get_backbone(ref.name)
-    ref.check(found.ref)
-    return found

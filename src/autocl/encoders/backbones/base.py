@@ -7,9 +7,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from textwrap import shorten
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from autocl.errors import AutoclError, FileError, InputError
-from autocl.ops.resize import resize
+from autocl.ops.pixels import resize
 from autocl.pictures import upright
 
 
@@ -91,14 +90,15 @@ BATCH = 16
 """Images a network sees at once: enough to be fast, little enough to stay in a cache."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BackboneRef:
-    """Description of a backbone in a learner's file: everything but the weights.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Backbone:
+    """A frozen encoder: call it with images.
 
     Example:
-        >>> ref = BackboneRef(name="lite0", fingerprint="ab12", n_features=1280, preprocessing="224 px")
-        >>> BackboneRef.from_dict(ref.to_dict()) == ref
-        True
+        >>> brightness = Backbone(name="mine", fingerprint="1", n_features=1, image_size=8, run=lambda images:
+        ...     np.stack([np.asarray(image, np.float32).mean((0, 1))[:1] for image in images]))
+        >>> brightness([np.full((5, 4), 7, np.uint8)]).tolist()
+        [[7.0]]
     """
 
     name: str
@@ -106,64 +106,11 @@ class BackboneRef:
     fingerprint: str
     """SHA-256 over weights and preprocessing: features of two backbones mix only if these agree."""
     n_features: int
-    preprocessing: str
-    """Preprocessing of an image in words, for people."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> "BackboneRef":
-        """Back from `to_dict`; a `FileError` when that is not what this is."""
-        kinds = {"name": str, "fingerprint": str, "n_features": int, "preprocessing": str}
-        if set(value) != set(kinds) or any(type(value[key]) is not kind for key, kind in kinds.items()):
-            raise FileError(f"{dict(value)} does not describe a backbone: it needs {', '.join(kinds)}")
-        return cls(**value)
-
-    def check(self, found: "BackboneRef") -> None:
-        """Refuse a backbone whose features are not the ones meant here."""
-        if found.fingerprint == self.fingerprint and found.n_features == self.n_features:
-            return
-        raise FileError(
-            f"backbone {self.name!r} is not the one this was made with: fingerprint {found.fingerprint[:12]} "
-            f"({found.n_features} features, {found.preprocessing}) instead of {self.fingerprint[:12]} "
-            f"({self.n_features} features, {self.preprocessing}); install the version of then, or learn anew"
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Backbone:
-    """A frozen encoder: call it with images.
-
-    Example:
-        >>> ref = BackboneRef(name="mine", fingerprint="1", n_features=1, preprocessing="none")
-        >>> brightness = Backbone(ref=ref, image_size=8, run=lambda images: np.stack(
-        ...     [np.asarray(image, np.float32).mean((0, 1))[:1] for image in images]))
-        >>> brightness([np.full((5, 4), 7, np.uint8)]).tolist()
-        [[7.0]]
-    """
-
-    ref: BackboneRef
+    """Length of one image's vector."""
     image_size: int
     """Pixels a side the network looks at: bigger pictures may be decoded at a fraction of their size."""
     run: Callable[[list[Image.Image]], npt.NDArray[np.float32]]
     """RGB images to [n, F], for at most `BATCH` of them."""
-
-    @property
-    def name(self) -> str:
-        """Name by which `get_backbone` finds it."""
-        return self.ref.name
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over weights and preprocessing."""
-        return self.ref.fingerprint
-
-    @property
-    def n_features(self) -> int:
-        """Length of one image's vector."""
-        return self.ref.n_features
 
     def __call__(self, images: Sequence[Picture]) -> npt.NDArray[np.float32]:
         """Features float32 [n, F] of images of any size; each image's do not depend on the others."""

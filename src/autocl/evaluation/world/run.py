@@ -20,7 +20,7 @@ from autocl.evaluation.world.measure import (
 from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
 from autocl.evaluation.world.sets import Eyes, Split, backbone_eyes, learner_eyes, mapped_eyes, world_features
 from autocl.evaluation.world.streams import cells, fits
-from autocl.evaluation.world.summary import WITHOUT_BODY, Row, Verdict, rows_of, verdict
+from autocl.evaluation.world.table import WITHOUT_BODY, Row, Verdict, rows_of, verdict
 from autocl.learner import Learner
 from autocl.learner.find import find_learner
 

@@ -72,6 +72,8 @@ WORLDS: dict[Split, tuple[WorldSet, ...]] = {
         WorldSet(name="omniglot", split="val"),
         WorldSet(name="imagenette"),
         WorldSet(name="pacs"),
+        WorldSet(name="textures"),
+        WorldSet(name="hands"),
     ),
     "meta-training": (
         WorldSet(name="mini_imagenet", split="train"),
@@ -80,6 +82,10 @@ WORLDS: dict[Split, tuple[WorldSet, ...]] = {
         WorldSet(name="fruits"),
         WorldSet(name="plants"),
         WorldSet(name="signs"),
+        WorldSet(name="caltech"),
+        WorldSet(name="letters"),
+        WorldSet(name="clothes"),
+        WorldSet(name="glyphs", split="train", options={"classes": CLASSES, "examples": 40, "seed": 0}),
     ),
 }
 """Nothing is trained on the first two. Validation may choose things, test only reports."""

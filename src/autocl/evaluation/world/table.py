@@ -1,24 +1,168 @@
-"""The world table for a terminal and for Markdown."""
+"""The world table: a row for each contestant, a verdict on each learner, for a terminal and for Markdown.
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+A verdict says level, rank, distance to rivals and what the body adds. A cell is one kind of stream over one
+image set.
+"""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from autocl.evaluation.world.measure import Measured, read_times, read_world
-from autocl.evaluation.world.rivals import RIVAL_NAMES, RIVALS
+from autocl.errors import InputError
+from autocl.evaluation.results import Summary, summarise
+from autocl.evaluation.world.measure import Measured
+from autocl.evaluation.world.rivals import RIVALS
 from autocl.evaluation.world.sets import WORLDS, Split
-from autocl.evaluation.world.summary import (
-    GROUPS,
-    WITHOUT_BODY,
-    Row,
-    Verdict,
-    comparable,
-    rows_of,
-    verdict,
-)
+from autocl.evaluation.world.streams import KINDS
+
+WITHOUT_BODY = "{} without body"
+CLOSE = 1.0
+"""Points behind the best constant-size rival that are allowed in any cell."""
+GROUPS: dict[str, Callable[[str], bool]] = {
+    "1 shot": lambda kind: kind.endswith(", 1 shot"),
+    "5 shots": lambda kind: kind.endswith(", 5 shots"),
+    "15 shots": lambda kind: kind.endswith(", 15 shots"),
+    "other": lambda kind: not kind.endswith((" shot", " 5 shots", " 15 shots")),
+    "class": lambda kind: kind.startswith("class"),
+    "domain": lambda kind: kind.startswith("domain"),
+}
+"""Cells that are averaged apart: by shots ("other": unequal shots, wrong labels, a returning class), and by
+scenario."""
+
+Cell = tuple[str, str]
+"""Image set, kind of stream."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One contestant over all cells of a world, on one encoder's features."""
+
+    entry: str
+    constant: bool
+    cells: Mapping[Cell, Summary]
+    """In per cent, over draws."""
+    mean: Summary
+    """Over draws of the mean over cells."""
+    rank: float
+    """Mean over cells of its place among all rows, 1 the best; equals share theirs."""
+    calibration: float | None
+    """Mean expected calibration error, in points."""
+    novelty: float | None
+    """Mean area under the ROC curve, in per cent."""
+    state_bytes: int
+
+    def group(self, name: str) -> float | None:
+        """Mean over a group of cells; None where there is no such cell."""
+        values = [s.mean for (_, kind), s in self.cells.items() if GROUPS[name](kind)]
+        return fmean(values) if values else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A learner against the rivals on its own features."""
+
+    entry: str
+    differences: Mapping[Cell, float]
+    """Learner minus the best constant-size rival of that cell, in points."""
+    leads: Mapping[str, float]
+    """Mean of the learner minus that of each rival of any size, the best rival first."""
+    body: Mapping[str, float]
+    """Full learner minus the same without its body: over all cells, and by shots; empty without a body."""
+    worst_body: tuple[Cell, float] | None
+    """The cell in which the body does the most harm."""
+
+    @property
+    def close(self) -> int:
+        """Cells in which the learner is at most a point behind."""
+        return sum(d >= -CLOSE for d in self.differences.values())
+
+    @property
+    def ahead(self) -> int:
+        """Cells in which it is level or ahead."""
+        return sum(d >= 0 for d in self.differences.values())
+
+    @property
+    def worst(self) -> tuple[Cell, float]:
+        """The cell in which it is furthest behind."""
+        return min(self.differences.items(), key=lambda item: item[1])
+
+
+def rows_of(measured: Iterable[Measured]) -> list[Row]:
+    """Rows over the cells that all of them have, best first.
+
+    Args:
+        measured: of one world and one encoder's features.
+    """
+    by_entry: dict[str, list[Measured]] = {}
+    for m in measured:
+        by_entry.setdefault(m.entry, []).append(m)
+    if not by_entry:
+        raise InputError("the world table is empty: none of its image sets is on this machine")
+    order = [kind.name for kind in KINDS]
+    draws = {
+        entry: {(m.set, kind): m.cells[kind] for m in of_one for kind in sorted(m.cells, key=order.index)}
+        for entry, of_one in by_entry.items()
+    }
+    first, *others = draws.values()
+    common = [cell for cell in first if all(cell in other for other in others)]
+    means = np.array([[fmean(draws[entry][cell]) for cell in common] for entry in draws])
+    # Equal means share the mean of their places.
+    places = 0.5 + (means[None] > means[:, None]).sum(1) + 0.5 * (means[None] == means[:, None]).sum(1)
+    rows = [
+        Row(
+            entry=entry,
+            constant=of_one[0].constant,
+            cells={cell: summarise(draws[entry][cell]) for cell in common},
+            mean=summarise([fmean(run) for run in zip(*(draws[entry][c] for c in common), strict=True)]),
+            rank=float(place.mean()),
+            calibration=_mean(v for m in of_one for v in m.calibration.values()),
+            novelty=_mean(v for m in of_one for v in m.novelty),
+            state_bytes=max(m.state_bytes for m in of_one),
+        )
+        for (entry, of_one), place in zip(by_entry.items(), places, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.mean.mean)
+
+
+def verdict(rows: Sequence[Row], learner: str, rivals: Sequence[str]) -> Verdict:
+    """A learner beside rivals, all by their names in the table; rows as `rows_of` gives them."""
+    by_name = {row.entry: row for row in rows}
+    mine, others = by_name[learner], [row for row in rows if row.entry in set(rivals)]
+    constant = [row for row in others if row.constant]
+    if not constant:
+        raise InputError("there is no constant-size rival to compare with")
+    bodiless = by_name.get(WITHOUT_BODY.format(learner))
+    gains = {c: mine.cells[c].mean - bodiless.cells[c].mean for c in mine.cells} if bodiless else {}
+    return Verdict(
+        entry=learner,
+        differences={
+            cell: ours.mean - max(row.cells[cell].mean for row in constant)
+            for cell, ours in mine.cells.items()
+        },
+        leads={row.entry: mine.mean.mean - row.mean.mean for row in others},
+        body={"all": fmean(gains.values()), **_by_shots(gains)} if gains else {},
+        worst_body=min(gains.items(), key=lambda item: item[1]) if gains else None,
+    )
+
+
+def _by_shots(gains: Mapping[Cell, float]) -> dict[str, float]:
+    found = {}
+    for name in ("1 shot", "5 shots", "15 shots", "other"):
+        value = _mean(gain for (_, kind), gain in gains.items() if GROUPS[name](kind))
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return fmean(listed) if listed else None
+
 
 HEADINGS = ("", "mean", "rank", *GROUPS, "ECE", "novelty", "state", "stream")
 NARROW = ("", "mean", "1 shot", "5 shots", "15 shots", "ECE", "novelty")
@@ -76,30 +220,6 @@ def markdown(rows: Sequence[Row], times: Times) -> str:
     bars = ["| " + " | ".join(line) + " |" for line in lines]
     bars.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 1))
     return "\n".join(bars) + f"\n\n\\{LEGEND}\n"  # a star at the start would make a list
-
-
-def world_markdown(folder: Path) -> str:
-    """All of the test world in a folder of results: for each encoder the table and what follows from it."""
-    by_features: dict[str, list[Measured]] = {}
-    for measured in read_world(folder):
-        if measured.split == "test":
-            by_features.setdefault(measured.features, []).append(measured)
-    if not by_features:
-        return "Nothing has been measured into `results/world.jsonl` yet.\n"
-    parts = []
-    for features, of_one in by_features.items():
-        rows, times = rows_of(comparable(of_one, RIVAL_NAMES)), read_times(folder, "test", features)
-        entries = {row.entry for row in rows}
-        bare = {WITHOUT_BODY.format(entry) for entry in entries}
-        learners = [row.entry for row in rows if row.entry not in bare and row.entry not in RIVAL_NAMES]
-        verdicts = [line for name in learners for line in said(verdict(rows, name, RIVAL_NAMES), times)]
-        sets = ", ".join(dict.fromkeys(m.set for m in of_one))
-        parts.append(
-            f"### Features of `{features}`\n\n{len(rows[0].cells)} cells of {sets}; {rows[0].mean.runs} "
-            "draws of each.\n\n"
-            f"{markdown(rows, times)}\n" + "".join(f"- {line}\n" for line in verdicts)
-        )
-    return "\n".join(parts)
 
 
 def cell_markdown(rows: Sequence[Row]) -> str:

@@ -1,4 +1,6 @@
-"""Resizing with the bytes of Pillow's filters, in a quarter to half of its time.
+"""Pixels: images standardised, each by itself, and resized with the bytes of Pillow's filters, but faster.
+
+Resizing takes a quarter to half of Pillow's time.
 
 Every output pixel is a weighted mean of the input pixels around its place: first along rows, then along
 columns, in whole numbers, rounded to bytes after each. Sums run over contiguous lines, which become vector
@@ -12,6 +14,7 @@ Shape legend: S = pixels a side of the result, H, W = pixels of the input, K = m
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -157,3 +160,36 @@ def turn(x: Pixels, out: Pixels) -> None:
                 out[a, b, 0] = x[b, a, 0]
                 out[a, b, 1] = x[b, a, 1]
                 out[a, b, 2] = x[b, a, 2]
+
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@njit(nogil=True, error_model="numpy")
+def standardise(x: Floats, floor: Floats, out: Floats) -> None:
+    """Fill out [n, P] with (x - mean) / deviation of every row of x; floor [n] is the least that divides."""
+    n, P = x.shape
+    whole = P - P % 4
+    for i in range(n):
+        row = x[i]
+        # Four sums side by side: one alone would wait for each addition.
+        a = b = c = d = 0.0
+        for j in range(0, whole, 4):
+            a += row[j]
+            b += row[j + 1]
+            c += row[j + 2]
+            d += row[j + 3]
+        for j in range(whole, P):
+            a += row[j]
+        mean = ((a + b) + (c + d)) / P
+        a = b = c = d = 0.0
+        for j in range(0, whole, 4):
+            a += (row[j] - mean) ** 2
+            b += (row[j + 1] - mean) ** 2
+            c += (row[j + 2] - mean) ** 2
+            d += (row[j + 3] - mean) ** 2
+        for j in range(whole, P):
+            a += (row[j] - mean) ** 2
+        deviation = max(np.sqrt(((a + b) + (c + d)) / P), floor[i])
+        for j in range(P):
+            out[i, j] = (row[j] - mean) / deviation

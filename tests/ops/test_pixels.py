@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from autocl.ops.resize import GAP, cubic, resize, resize_small, taps
+from autocl.ops.pixels import GAP, cubic, resize, resize_small, taps
 
 BICUBIC = Image.Resampling.BICUBIC
 

@@ -14,15 +14,15 @@ from autocl.baselines.embedding import BackboneEmbedding
 from autocl.cli.main import run_command
 from autocl.data.features import compute_features
 from autocl.data.imageset import some_rows
-from autocl.encoders.backbones import Backbone, BackboneRef
+from autocl.encoders.backbones import Backbone
 from autocl.encoders.base import EncoderConfig
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.errors import InputError
-from autocl.evaluation import bench, on_backbone
+from autocl.evaluation import bench
 from autocl.evaluation.entry import open_learner
-from autocl.evaluation.on_backbone import backbone_entries, find_backbone_entries
 from autocl.evaluation.protocol import Options
-from autocl.evaluation.protocols import PROTOCOLS
+from autocl.evaluation.protocols import PROTOCOLS, backbone
+from autocl.evaluation.protocols.backbone import backbone_entries, find_backbone_entries
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig, ReadoutLearnerConfig
 
@@ -35,8 +35,9 @@ class Coded:
 
     def __init__(self, name: str = "coded") -> None:
         self.seen = 0
-        ref = BackboneRef(name=name, fingerprint=f"{name:<16}", n_features=F, preprocessing="none")
-        self.backbone = Backbone(ref=ref, image_size=8, run=self.run)
+        self.backbone = Backbone(
+            name=name, fingerprint=f"{name:<16}", n_features=F, image_size=8, run=self.run
+        )
 
     def run(self, images: list[Image.Image]) -> np.ndarray:
         self.seen += len(images)
@@ -49,8 +50,8 @@ def coded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Coded:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     network = Coded()
-    monkeypatch.setattr(on_backbone, "get_backbone", lambda name: network.backbone)
-    monkeypatch.setattr(on_backbone, "load", lambda name, split, **_: coded_set(name, split))
+    monkeypatch.setattr(backbone, "get_backbone", lambda name: network.backbone)
+    monkeypatch.setattr(backbone, "load", lambda name, split, **_: coded_set(name, split))
     return network
 
 
@@ -84,16 +85,16 @@ def test_a_learner_with_a_map__and_statistics_behind_its_name__get_the_same_feat
 ) -> None:
     learner = mapped_learner()
     path = learner.save_pretrained(tmp_path / "mapped.safetensors", meta={"backbone": "coded"})
-    monkeypatch.setattr(on_backbone.zoo, "names", lambda: ["mapped"])
-    monkeypatch.setattr(on_backbone, "open_learner", lambda name: open_learner(path))
+    monkeypatch.setattr(backbone.zoo, "names", lambda: ["mapped"])
+    monkeypatch.setattr(backbone, "open_learner", lambda name: open_learner(path))
     images, rows = coded_set("mnist", "test"), torch.tensor([3, 70])
     expected = learner.encoder(torch.eye(F)[torch.tensor([0, 2])])
-    named = on_backbone.embedding_of("mapped")
+    named = backbone.embedding_of("mapped")
     torch.testing.assert_close(named.take(images, rows), expected)
-    for backbone in ("coded", "mapped"):
-        (entry,) = backbone_entries([backbone], learners=["mapped"])
+    for called in ("coded", "mapped"):
+        (entry,) = backbone_entries([called], learners=["mapped"])
         torch.testing.assert_close(entry.method.features.take(images, rows), expected)
-        assert entry.name == f"mapped (features of {backbone})"
+        assert entry.name == f"mapped (features of {called})"
     assert named.fingerprint() != BackboneEmbedding(coded.backbone).fingerprint()
 
 
@@ -139,8 +140,8 @@ def test_learners__must_read_vectors_of_the_backbone(coded: Coded, tmp_path: Pat
         model_width=16, heads=2, depth=1,
     )  # fmt: skip
     torch.manual_seed(0)
-    for name, backbone in (("mine", "coded"), ("other", "lite2")):
-        Learner(config).save_pretrained(tmp_path / f"{name}.safetensors", meta={"backbone": backbone})
+    for name, made in (("mine", "coded"), ("other", "lite2")):
+        Learner(config).save_pretrained(tmp_path / f"{name}.safetensors", meta={"backbone": made})
     (entry,) = backbone_entries(["coded"], learners=[str(tmp_path / "mine.safetensors")])
     assert entry.name == "mine (features of coded)"
     assert entry.trained.backbone == "coded"
@@ -166,7 +167,7 @@ def test_command__table_and_references_are_printed(coded: Coded, capsys: pytest.
 
 def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(on_backbone, "load", lambda name, split, **_: coded_set(name, split))
+    monkeypatch.setattr(backbone, "load", lambda name, split, **_: coded_set(name, split))
     torch.manual_seed(0)
     file = tmp_path / "tiny.safetensors"
     save_file(ViT(ViTConfig(image_size=8, patch=4, width=64, depth=5, heads=1)).state_dict(), file)
@@ -177,7 +178,7 @@ def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: 
     )
     assert first.cost["gradient_steps"] == 5 * 4  # tasks of 30 demos in batches of 8
     assert any("inside a ViT of 5 layers, width 64" in note for note in first.notes)
-    monkeypatch.setattr(on_backbone, "get_backbone", lambda name: Coded().backbone)
+    monkeypatch.setattr(backbone, "get_backbone", lambda name: Coded().backbone)
     with pytest.raises(InputError, match="l2p works inside a vision transformer, not on lite2"):
         backbone_entries(["lite2"], methods={"l2p": {}})
 
@@ -209,7 +210,7 @@ def test_no_backbone_installed__is_said_with_the_remedy(monkeypatch: pytest.Monk
     def missing(name: str) -> Backbone:
         raise InputError(f"{name} is not here")
 
-    monkeypatch.setattr(on_backbone, "get_backbone", missing)
+    monkeypatch.setattr(backbone, "get_backbone", missing)
     with pytest.raises(
         InputError, match="without lite0: lite0 is not here; without lite2: lite2 is not here"
     ):

@@ -1,31 +1,42 @@
-"""Random streams, as `RandomStreamConfig` describes them.
+"""Streams for meta-training, drawn at random: M tasks of N ways and K shots each, or tasks of random shape.
 
-A stream is first written down as *slots*: numbers of its classes, one for each demo. Returning classes,
-unequal shots and interleaved tasks are all just arrangements of slots; labels and images follow from them.
+The latter are first written down as *slots*: numbers of a stream's classes, one for each demo. Returning
+classes, unequal shots and interleaved tasks are all just arrangements of slots; labels and images follow.
 
-Shape legend: B = streams, M = tasks, J = slots of a stream (most classes it can have), W = most classes of a
-task, T = demos of a task, L = demos of the stream, Q = queries of a task, E = images drawn per slot.
+Shape legend: B = streams, M = tasks, N = ways, K = shots, Q = queries of a task, J = slots of a stream (most
+classes it can have), W = most classes of a task, T = demos of a task, L = demos of the stream, E = images
+drawn per slot.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import ClassIndex, IntArray, task_of
+from autocl.data.draw import ClassIndex, IntArray, permutations, task_of
 from autocl.data.stream import Task
-from autocl.data.stream_config import RandomStreamConfig
+from autocl.data.stream_config import RandomStreamConfig, StreamConfig
+
+AnyConfig = StreamConfig | RandomStreamConfig
 
 
-def plan_sets(rng: np.random.Generator, config: RandomStreamConfig, step: int, n_sets: int) -> IntArray:
-    """The sets that this step draws from, increasing."""
-    del step  # no order to keep: every step draws its sets afresh
-    return np.sort(rng.permutation(n_sets)[: config.sets_per_step])
+def plan_sets(rng: np.random.Generator, config: AnyConfig, step: int, n_sets: int) -> IntArray:
+    """The set of each task of this step, [M]; for tasks of random shape the sets to draw from, increasing."""
+    if isinstance(config, RandomStreamConfig):  # no order to keep: every step draws its sets afresh
+        return np.sort(rng.permutation(n_sets)[: config.sets_per_step])
+    tasks = config.tasks
+    if config.min_tasks is not None:
+        tasks = int(rng.integers(config.min_tasks, config.tasks + 1))
+    if config.order == "mixture":
+        return rng.integers(n_sets, size=tasks)
+    # One set, two in alternation and three in rotation are one rule.
+    return (np.arange(tasks) - step) % n_sets
 
 
 def draw_streams(
     rng: np.random.Generator,
-    config: RandomStreamConfig,
-    used: IntArray,
+    config: AnyConfig,
+    plan: IntArray,
     sources: Mapping[int, ClassIndex],
     streams: int,
 ) -> list[Task]:
@@ -33,14 +44,94 @@ def draw_streams(
 
     Args:
         rng: the generator that decides.
-        config: the range of shapes.
-        used: int64, the numbers of the sets to draw from.
-        sources: what these sets offer.
+        config: the shape of the streams, or the range of shapes.
+        plan: from `plan_sets`.
+        sources: what the sets named in it offer.
         streams: B.
 
     Returns:
-        The tasks; their number and lengths are random, but the same for all B streams.
+        The tasks; their number and lengths are the same for all B streams.
     """
+    if isinstance(config, RandomStreamConfig):
+        return _draw_random(rng, config, plan, sources, streams)
+    return _draw_regular(rng, config, plan, sources, streams)
+
+
+def _draw_regular(
+    rng: np.random.Generator,
+    config: StreamConfig,
+    order: IntArray,
+    sources: Mapping[int, ClassIndex],
+    streams: int,
+) -> list[Task]:
+    config = replace(config, tasks=len(order), min_tasks=None)
+    if config.min_shots is not None:
+        shots = int(rng.integers(config.min_shots, config.shots + 1))
+        config = replace(config, shots=shots, min_shots=None)
+    N, K, Q = config.ways, config.shots, config.queries
+    classes = _draw_classes(rng, config, order, sources, streams)
+    labels = _label_classes(rng, config, streams)
+    turn = np.arange(Q) // N
+    rows = np.arange(streams)[:, None]
+    tasks = []
+    for t, s in enumerate(order.tolist()):
+        images = sources[s].images(rng, classes[:, t], config.images_per_class)  # [B, N, images_per_class]
+        shown = permutations(rng, streams, N * K)
+        demos = images[:, :, :K].reshape(streams, N * K)
+        queries = images[:, :, K + config.first_shot :]
+        # The place of a demo must not tell which class is asked: both orders are drawn, each on its own.
+        asked = permutations(rng, streams, N)[:, np.arange(Q) % N]
+        once = permutations(rng, streams, N) if config.first_shot else None
+        tasks.append(
+            task_of(
+                source=s,
+                demos=np.take_along_axis(demos, shown, axis=1),
+                demo_labels=np.take_along_axis(labels[:, t], shown // K, axis=1),
+                queries=queries[rows, asked, turn],
+                query_labels=labels[rows, t, asked],
+                one_shot=None if once is None else images[rows, once, K],
+                one_shot_labels=None if once is None else labels[rows, t, once],
+            )
+        )
+    return tasks
+
+
+def _draw_classes(
+    rng: np.random.Generator,
+    config: StreamConfig,
+    order: IntArray,
+    sources: Mapping[int, ClassIndex],
+    streams: int,
+) -> IntArray:
+    """Class numbers within each task's source, [B, M, N]."""
+    N = config.ways
+    classes = np.empty((streams, config.tasks, N), np.int64)
+    for s in np.unique(order).tolist():
+        at = np.flatnonzero(order == s)
+        if config.classes == "disjoint":
+            drawn = sources[s].classes(rng, streams, len(at) * N)
+        else:
+            drawn = sources[s].classes(rng, streams * len(at), N)
+        classes[:, at] = drawn.reshape(streams, len(at), N)
+    return classes
+
+
+def _label_classes(rng: np.random.Generator, config: StreamConfig, streams: int) -> IntArray:
+    """Labels of the classes of every task, [B, M, N]."""
+    M, N = config.tasks, config.ways
+    labels = permutations(rng, streams * M, N).reshape(streams, M, N)
+    if config.scenario == "class":
+        labels += N * np.arange(M)[:, None]
+    return labels
+
+
+def _draw_random(
+    rng: np.random.Generator,
+    config: RandomStreamConfig,
+    used: IntArray,
+    sources: Mapping[int, ClassIndex],
+    streams: int,
+) -> list[Task]:
     lengths = _draw_lengths(rng, config)
     slots, origin = _draw_slots(rng, config, lengths, streams)
     slots = _arrange(rng, slots, lengths, config.interleave_chance)
@@ -49,7 +140,7 @@ def draw_streams(
     shown = slots[:, :, None] == np.arange(config.n_outputs)  # [B, L, J]
     appears = np.where(shown.any(axis=1), shown.argmax(axis=1), slots.shape[1])
     order = appears.argsort(axis=1, kind="stable").argsort(axis=1)  # [B, J]
-    label_of = order % _draw_labels(rng, config, streams)
+    label_of = order % _draw_n_labels(rng, config, streams)
     before = np.take_along_axis(shown.cumsum(axis=1), slots[:, :, None], axis=2)[:, :, 0] - 1
     stream = np.arange(streams)[:, None]
     demos = images[stream, slots, config.query_images + before % config.max_shots]
@@ -159,7 +250,7 @@ def _draw_images(
     return images
 
 
-def _draw_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
+def _draw_n_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
     """Number of labels that the classes of each stream share, [B, 1]."""
     if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
         return np.full((streams, 1), config.n_outputs)

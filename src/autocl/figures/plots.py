@@ -1,6 +1,7 @@
 """Figures of accuracies and losses: transfer matrix, accuracy over a stream, world table, loss terms.
 
-The last is the paper's Figure 2: terms of meta-training, apart by image set and position.
+The last is the paper's Figure 2: terms of meta-training, apart by image set and position. The style of all
+figures is here, too: colours that colour-blind readers can tell apart, axes to draw on.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,45 @@ from autocl.errors import InputError
 from autocl.evaluation.emergence import Emergence
 from autocl.evaluation.trace import Trace
 from autocl.evaluation.world.streams import KINDS
-from autocl.evaluation.world.summary import Verdict
-from autocl.figures.style import COLOURS, DIVERGING, SEQUENTIAL, axes, mark_boundaries, quiet
+from autocl.evaluation.world.table import Verdict
 from autocl.matrix import TransferMatrix
+
+# Okabe & Ito's palette, without its yellow, which is hard to see as a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+SEQUENTIAL = "cividis"
+"""Colour map for amounts: even in lightness, and the same to all eyes."""
+DIVERGING = "PuOr"
+"""Colour map for values around zero."""
+
+
+def axes(ax: Axes | None, *, size: tuple[float, float]) -> Axes:
+    """The axes to draw on: those given, or of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def mark_boundaries(ax: Axes, ends: Sequence[int], names: Sequence[str]) -> None:
+    """Thin lines at the ends of tasks, and each task's name above its stretch."""
+    start = 0
+    for end, name in zip(ends, names, strict=True):
+        if end != ends[-1]:
+            ax.axvline(end, color="0.6", linewidth=0.8, linestyle=":")
+        ax.annotate(
+            name, ((start + end) / 2, 1.01), xycoords=("data", "axes fraction"), ha="center", va="bottom",
+            fontsize="small", color="0.3",
+        )  # fmt: skip
+        start = end
+
+
+def quiet(ax: Axes) -> None:
+    """No frame where nothing is read off."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+
 
 CROWDED = 10
 """Tasks above which entries are too small for text."""
@@ -119,7 +156,7 @@ def plot_world(verdict: Verdict, ax: Axes | None = None) -> Axes:
     Cells that a set has too few classes or images for stay empty.
 
     Args:
-        verdict: of a learner; see `autocl.evaluation.world.summary.verdict`.
+        verdict: of a learner; see `autocl.evaluation.world.table.verdict`.
         ax: where to draw; default: a new figure.
 
     Example:
