@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from tools.results_table import comparable
 
+from autocl.baselines.embedding import measuring
 from autocl.cli.main import run_command
 from autocl.data.imageset import FeatureSet
 from autocl.encoders import EncoderConfig
@@ -43,7 +44,10 @@ from autocl.evaluation.world.table import (
     verdict,
 )
 from autocl.learner import Learner, LearnerConfig, ReadoutLearner, ReadoutLearnerConfig
+from autocl.learner.find import find_learner
 from autocl.readouts import ReadoutConfig
+from autocl.readouts.combiner import Evidence
+from autocl.readouts.universal import UniversalReadout
 
 F = 12
 
@@ -161,6 +165,28 @@ def test_the_body_of_a_fast_weight_learner_can_be_taken_off() -> None:
     assert not torch.equal(bare.predict_features(f, state), learner.predict_features(f, state))
     assert without_body(Learner(LearnerConfig(n_classes=3))) is None
     assert without_body(vector_learner("means")) is None
+
+
+def an_evidence() -> Evidence:
+    rows = torch.randn(1, 20, 32)
+    return Evidence(rows.mT @ rows, rows[:, :3], torch.ones(1, 3), rows.sum(1), torch.ones(1, 3))
+
+
+def test_the_body_inside_a_read_out_can_be_taken_off() -> None:
+    learner = find_learner("vectors").with_features(F)
+    bare = without_body(learner)
+    assert isinstance(bare, ReadoutLearner)
+    torch.manual_seed(0)
+    f, y = torch.randn(1, 60, F), torch.arange(60)[None] % 3
+    f += 0.3 * y[..., None]
+    with measuring(learner), measuring(bare):
+        state = learner.learn_features(f, y, learner.initial_state(1, 3))
+        whole, without = learner.predict_features(f, state), bare.predict_features(f, state)
+    assert not torch.allclose(whole, without, atol=1e-3)
+    assert torch.isfinite(without).all()
+    assert isinstance(bare.readout, UniversalReadout)
+    assert not any(w.any() for w in bare.readout.combiner.body(an_evidence()))
+    assert bare.fingerprint() != learner.fingerprint()
 
 
 def test_calibration_error_is_the_distance_between_confidence_and_accuracy() -> None:

@@ -18,6 +18,7 @@ from autocl.evaluation.world.streams import Passage
 from autocl.learner import Learner, ReadoutLearner
 from autocl.learner.fast import FastWeightLearner
 from autocl.learner.state import LearnerState
+from autocl.readouts.universal import UniversalReadout
 
 ONLINE = 50
 """Demos and queries that are timed one by one."""
@@ -106,14 +107,17 @@ Contestant = Rival | LearnerContestant
 
 
 def without_body(learner: Learner) -> Learner | None:
-    """The same learner without its fast-weight body, if it has one beside its read-out."""
-    if not isinstance(learner, FastWeightLearner) or learner.readout is None:
-        return None
+    """The same learner without its fast-weight body, if it has one beside or inside its read-out."""
     other = copy.deepcopy(learner)
     with torch.no_grad():
-        other.head.weight.zero_()
-        other.head.bias.zero_()
-    return other
+        if isinstance(other, FastWeightLearner) and other.readout is not None:
+            other.head.weight.zero_()
+            other.head.bias.zero_()
+            return other
+        if isinstance(other, ReadoutLearner) and isinstance(other.readout, UniversalReadout):
+            other.readout.combiner.body.log_rate.fill_(-torch.inf)  # its fast weights become zero
+            return other
+    return None
 
 
 def _batch(passages: Sequence[Passage]) -> tuple[Tensor, Tensor, Tensor]:
