@@ -243,6 +243,14 @@ def test_all_makes_every_stored_line_again_as_it_was_made(
     bench_main(["all"])
     assert Path("results/split-mnist.jsonl").read_text() == lines, "one run, ten queries, as before"
     assert not Path("results/shots.jsonl").exists(), "sgd has no line there"
+    capsys.readouterr()
+    bench_main(["all", "--plan", "--runs", "2"])
+    assert "sgd (demos diet) would be measured, 2 runs" in " ".join(capsys.readouterr().out.split())
+
+
+def test_world_has_no_plan_and_measures_nothing_then() -> None:
+    with pytest.raises(InputError, match="--plan"):
+        bench_main(["world", "--plan"])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +261,9 @@ def test_an_entry_is_found_by_its_name_in_tables(name: str) -> None:
     assert entry_named(name).name == name
 
 
-@pytest.mark.parametrize("name", ["tiny", "tiny (features of lite2)", "ridge (features of vit:none)"])
+@pytest.mark.parametrize(
+    "name", ["tiny", "tiny)", "tiny (features of lite2)", "ridge (features of vit:none)"]
+)
 def test_what_is_not_here_cannot_be_found(name: str) -> None:
     with pytest.raises(AutoclError):
         entry_named(name)

@@ -128,8 +128,8 @@ def test_other_data_is_never_reused_and_a_damaged_line_is_named(tmp_path: Path) 
     edit(path, 1, identity={**identity, "data": {**identity["data"], "mnist/test": "0" * 16}})
     diary = Diary()
     run(SPLIT, known_entry(Known()), QUICK, tmp_path, say=diary.append)
-    assert [line for line in diary if "another data" in line]
-    assert diary.measured() == 2, "said once, and measured once"
+    assert sum("another data" in line for line in diary) == 1
+    assert diary.measured() == 1
     edit(path, 2, cells=None)
     with pytest.raises(FileError, match=r"split-mnist.jsonl, line 3: cells must be an object"):
         read_results(tmp_path, "split-mnist")

@@ -63,8 +63,8 @@ def bench(
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
     all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything but world,
     which compares learners with simple rivals on their own features: every line that OUT has, with as many
-    runs as it has, and the shipped learners of images that OUT has no line of. Learners are names in the
-    zoo, files, or folders of runs.
+    runs as it has unless --runs says otherwise, and the shipped learners of images that OUT has no line of.
+    Learners are names in the zoo, files, or folders of runs.
 
     Args:
         learner: whom to measure; default: the whole zoo, unless --method.
@@ -81,7 +81,7 @@ def bench(
         row: the paper's row beside it; default: the one that fits.
         split: world: test, or validation to choose by.
         again: world: measure anew, though weights are the same.
-        plan: only say what would be measured, and how long it took.
+        plan: only say what would be measured, and how long a run took; not for world.
         out: folder; default: results, with --quick results-quick.
 
     Examples:
@@ -103,6 +103,8 @@ def bench(
         say(text, style="dim", console=console)
 
     if table == "world":
+        if plan:
+            raise InputError("--plan is for the tables of the paper, not for world: leave it out")
         draws = options.n_runs(DRAWS) if runs is not None or not quick else QUICK_DRAWS
         _world(
             learner, out, console, tell, backbones=backbone, embedding=embedding, split=split, draws=draws,

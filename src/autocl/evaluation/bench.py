@@ -52,7 +52,8 @@ def run(
         entry: of whom.
         options: how.
         folder: of results; every result is saved when it is complete, so a killed run continues.
-        as_stored: only settings that have a stored line, with as many runs and queries as it has.
+        as_stored: only settings that have a stored line, with as many runs and queries as it has unless
+            `options` say how many.
         plan: measure and save nothing, only say what would be measured.
         say: is told what happens.
 
@@ -78,17 +79,14 @@ def run(
         known = replace(known, identity=identify(protocol, entry, how, sets), notes=_notes(entry, sets))
         changed = differences(old.identity, known.identity) if old else ""
         if old and changed:
-            say(f"measuring again: {entry.name}, {setting.name} was made with another {changed}")
+            say(f"stale: {entry.name}, {setting.name} was made with another {changed}")
         if old and not changed:
             # What is said of an entry may be said differently each time without measuring again.
             result = replace(old, trained=known.trained, outputs=known.outputs, notes=known.notes)
         elif plan:
-            took = (
-                f"{old.seconds * known.identity['runs']:.0f} s the last time"
-                if old and old.seconds
-                else "new"
-            )
-            say(f"{protocol.name}, {setting.name}: {entry.name} would be measured ({took})")
+            last = f"; a run took {old.seconds:.0f} s the last time" if old and old.seconds else ""
+            runs = known.identity["runs"]
+            say(f"{protocol.name}, {setting.name}: {entry.name} would be measured, {runs} runs{last}")
             continue
         else:
             say(f"{protocol.name}, {setting.name}: measuring {entry.name}")
@@ -100,8 +98,13 @@ def run(
 
 
 def _as_stored(options: Options, old: Result) -> Options:
-    """The options with a stored line's runs and queries."""
-    return replace(options, runs=old.identity["runs"], queries=old.identity["queries"])
+    """The options with a stored line's runs and queries, where they do not say how many themselves."""
+    before = old.identity
+    return replace(
+        options,
+        runs=before.get("runs") if options.runs is None else options.runs,
+        queries=before.get("queries") if options.queries is None else options.queries,
+    )
 
 
 def identify(

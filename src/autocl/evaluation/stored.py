@@ -23,8 +23,8 @@ def entry_named(name: str, usual: Mapping[str, Settings] = STATISTICS) -> Entry:
         >>> entry_named("ewc (demos diet)").name
         'ewc (demos diet)'
     """
-    called, facts = name.removesuffix(")").split(" (", 1) if name.endswith(")") else (name, "")
-    told = facts.split(", ") if facts else []
+    called, _, facts = name.partition(" (")
+    told = facts.removesuffix(")").split(", ") if facts else []
     features = next((f.removeprefix(FEATURES) for f in told if f.startswith(FEATURES)), "")
     diets: dict[str, Diet] = {"demos diet": "demos", "full diet": "full"}
     diet = next((diets[f] for f in told if f in diets), None)
