@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from autocl.encoders import Conv4
+from autocl.estimator.exact import LONG_BLOCK
 from autocl.ops.conv_blocks import ONEDNN, BlockParameters, conv_blocks, supports
 
 
@@ -176,10 +177,10 @@ def test_without_gradients_each_image_gets_the_same_bits_in_any_company(dtype, s
     with torch.no_grad():
         for p in encoder.parameters():  # scales of both signs
             p.add_(torch.randn_like(p))
-    x = torch.randn(70, 3, *size, dtype=dtype)
+    x = torch.randn(LONG_BLOCK + 1, 3, *size, dtype=dtype)
     with torch.inference_mode():
         want = encoder(x)
-        for n in (1, 2, 3, 31, 32, 33, 70):
+        for n in (1, 2, 3, 31, 32, 33, 70, LONG_BLOCK):
             assert torch.equal(encoder(x[:n]), want[:n]), n
     loose = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
     torch.testing.assert_close(want, encoder.blocks(x).flatten(1), **loose)

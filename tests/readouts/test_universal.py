@@ -357,6 +357,7 @@ def test_a_class_with_one_demo_cannot_be_examined(readout: UniversalReadout) -> 
 def test_a_reader_that_answers_at_random_is_bounded_and_costs_less_than_half_a_point() -> None:
     torch.manual_seed(0)
     readout, costs = UniversalReadout(), []
+    nn.init.constant_(readout.combiner.body.log_rate, -20.0)  # the body says nothing here
     for seed in range(24):
         f, y = stream(150, 24, 10, seed)
         f = f + 1.5 * torch.randn(f.shape, generator=torch.Generator().manual_seed(seed))
@@ -365,7 +366,7 @@ def test_a_reader_that_answers_at_random_is_bounded_and_costs_less_than_half_a_p
         before = readout.read(f[:, 100:], state)
         nn.init.normal_(readout.combiner.reader.out.weight, std=3.0)
         after = readout.read(f[:, 100:], state)
-        assert (after.log_softmax(-1) - before.log_softmax(-1)).abs().max() <= 4 * BOUND  # reader and body
+        assert (after.log_softmax(-1) - before.log_softmax(-1)).abs().max() <= 2 * BOUND
         right = [(logits.argmax(-1) == y[:, 100:]).float().mean() for logits in (before, after)]
         costs.append(float(right[0] - right[1]))
     assert sum(costs) / len(costs) < 0.005
