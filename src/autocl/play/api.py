@@ -29,7 +29,7 @@ DECODING = 2
 
 
 class Api:
-    """Handlers of all forms.
+    """Handlers of all requests.
 
     Args:
         engine: learns and answers.

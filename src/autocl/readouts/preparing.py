@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
     """For `kernel.answer`."""
 
 
-class Linear(NamedTuple):
+class _Linear(NamedTuple):
     """As `experts.Linear`."""
 
     columns: Array
@@ -163,7 +163,7 @@ class _Groups(NamedTuple):
         return points.second - rows.T @ rows
 
 
-def _ridge(points: _Points) -> Linear:
+def _ridge(points: _Points) -> _Linear:
     """As `experts.ridge`."""
     size = points.moments.size[0].numpy()
     usual = size / max(size.sum(), 1.0)
@@ -180,10 +180,10 @@ def _ridge(points: _Points) -> Linear:
     leverage = np.minimum(leverage, 0.999)[:, None]
     said = x[last] @ columns.T + usual
     left_out = (said - leverage * points.target[last]) / (1 - leverage)
-    return Linear(columns, usual - columns @ points.mean, np.arange(len(size)), None, 1.0, left_out)
+    return _Linear(columns, usual - columns @ points.mean, np.arange(len(size)), None, 1.0, left_out)
 
 
-def _discriminants(points: _Points, groups: _Groups) -> Linear:
+def _discriminants(points: _Points, groups: _Groups) -> _Linear:
     """As `experts.discriminants`."""
     number, owner, size, centre, apart = groups
     D = points.prototype.shape[1]
@@ -207,10 +207,10 @@ def _discriminants(points: _Points, groups: _Groups) -> Linear:
     said = np.empty(points.target.shape)
     kernel.discriminate(cross, among, square, points.weight, size, number, owner, said)
     offset = np.where(size > 0, -0.5 * norm, -np.inf)
-    return Linear(columns, offset, owner, None, *_normalised(points, said, 1e-12))
+    return _Linear(columns, offset, owner, None, *_normalised(points, said, 1e-12))
 
 
-def _of_clusters(points: _Points, distance: Array, by_class: Linear) -> list[Linear]:
+def _of_clusters(points: _Points, distance: Array, by_class: _Linear) -> list[_Linear]:
     """Discriminants of clusters within classes; see `groups.clusters_of`."""
     number, owner = np.zeros((2, len(REACH), len(distance)), np.int64)
     back = slice(None, None, -1)  # In the order of their places, which decides between equals.
@@ -224,7 +224,7 @@ def _of_clusters(points: _Points, distance: Array, by_class: Linear) -> list[Lin
     return [found[G] for G in count]
 
 
-def _cosines(points: _Points, origin: Array) -> Linear:
+def _cosines(points: _Points, origin: Array) -> _Linear:
     """As `experts.cosines`."""
     columns = np.empty((points.target.shape[1], len(origin)))
     x, own = np.empty_like(points.prototype), np.empty(len(points.label))
@@ -232,7 +232,7 @@ def _cosines(points: _Points, origin: Array) -> Linear:
     said = x @ columns.T
     said[np.arange(len(own)), points.label] = own
     owner = np.arange(len(columns))
-    return Linear(columns, -columns @ origin, owner, origin, *_normalised(points, said, LEAST_COSINE**2))
+    return _Linear(columns, -columns @ origin, owner, origin, *_normalised(points, said, LEAST_COSINE**2))
 
 
 def _normalised(points: _Points, said: Array, least: float) -> tuple[float, Array]:
@@ -318,7 +318,7 @@ def _whitened(points: _Points, classes: _Groups) -> tuple[_Kernels, _Whitened]:
 
 
 def _plan(
-    points: _Points, near: _Kernels, white: _Kernels, whitened: _Whitened, linear: list[Linear]
+    points: _Points, near: _Kernels, white: _Kernels, whitened: _Whitened, linear: list[_Linear]
 ) -> tuple[Arrays, Arrays]:
     """Everything that queries are compared with; all columns beside each other in one matrix."""
     P = points.prototype
