@@ -7,7 +7,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
 from autocl.readouts import compiled, experts, merging, preparing, reading, universal
-from autocl.readouts.memory import Memory
+from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.universal import UniversalReadout
 
 __all__ = ["readout"]  # the fixture
@@ -136,5 +136,22 @@ def test_a_full_memory_is_squeezed_as_defined(classes: int) -> None:
             ours = ours.learn(f[:, t : t + 1], y[:, t : t + 1])
     assert torch.equal(ours.label, defined.label)
     assert torch.equal(ours.weight, defined.weight)
+    torch.testing.assert_close(ours.prototype, defined.prototype)
+    torch.testing.assert_close(ours.scatter, defined.scatter)
+
+
+def test_streams_with_more_room_than_others_are_filled_as_alone() -> None:
+    f, y = stream(100, 12, 3, batch=2)
+    f, y = f.double(), y.clone()
+    y[1, :8] = 0  # so that forgetting frees more places of the second stream
+    with torch.enable_grad():
+        memory = Memory.empty(2, 32, f).learn(f[:, :32], y[:, :32]).without(0)
+        free = (memory.label == FREE).sum(1)
+        defined = memory.learn(f[:, 32:], y[:, 32:])
+    assert free[0] != free[1]
+    assert (defined.weight > 0).all()
+    with torch.no_grad():
+        ours = memory.learn(f[:, 32:], y[:, 32:])
+    assert torch.equal(ours.label, defined.label)
     torch.testing.assert_close(ours.prototype, defined.prototype)
     torch.testing.assert_close(ours.scatter, defined.scatter)

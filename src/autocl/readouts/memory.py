@@ -103,6 +103,10 @@ class Memory(NamedTuple):
         memory = self._append(x[:, :room], y[:, :room]) if room else self
         if room == x.shape[1]:
             return memory
+        if int(free.max()) > room:  # Every stream fills its own places before anything is merged.
+            alone = zip(*(of.chunk(len(x)) for of in (*self, x, y)), strict=True)
+            each = [Memory(*parts[:-2]).learn(*parts[-2:]) for parts in alone]
+            return Memory(*(torch.cat(parts) for parts in zip(*each, strict=True)))
         streams = [_squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
         return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
 
