@@ -10,7 +10,7 @@ from autocl.errors import InputError
 from autocl.readouts import memory as memory_module
 from autocl.readouts import universal
 from autocl.readouts.base import State
-from autocl.readouts.combiner import BOUND
+from autocl.readouts.combiner import BOUND, UNSEEN
 from autocl.readouts.experts import (
     KERNELS,
     LEAST_COSINE,
@@ -308,10 +308,32 @@ def test_classes_come_at_any_time_and_more_than_there_are_places(readout: Univer
     assert (readout.read(f[:, :300], state).argmax(-1) == y[:, :300]).float().mean() > 0.9
 
 
-def test_before_the_first_demo_everything_is_equally_likely_and_new(readout: UniversalReadout) -> None:
-    answer = readout.answer(torch.randn(1, 3, 16), readout.initial_state(1, 4))
-    assert (answer.logits == 0).all()
-    assert (answer.novelty == 1).all()
+@pytest.mark.parametrize("length", [0, 16, 40])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_before_the_first_demo_no_class_is_likely_and_everything_new(length: int, gradients: bool) -> None:
+    readout = UniversalReadout(length)
+    f, y = stream(6, length or 16, 2)
+    forgotten = readout.forget(readout.forget(learned(readout, f, y, 4), 0), 0)
+    with torch.set_grad_enabled(gradients):
+        for state in (readout.initial_state(1, 2), forgotten):
+            answer = readout.answer(f, state)
+            assert (answer.logits == UNSEEN).all()
+            assert answer.logits.shape == (1, 6, 2)
+            assert (answer.novelty == 1).all()
+
+
+def test_a_stream_without_demos_beside_one_that_has_some() -> None:
+    readout = UniversalReadout(40)
+    f, y = stream(6, 40, 2)
+    state = learned(readout, f, y, 2)
+    both = {
+        name: torch.cat([t, start])
+        for (name, t), start in zip(state.items(), readout.initial_state(1, 2).values(), strict=True)
+    }
+    answer = readout.answer(f.expand(2, -1, -1), both)
+    torch.testing.assert_close(answer.logits[:1], readout.read(f, state), rtol=1e-4, atol=1e-4)
+    assert (answer.logits[1] == UNSEEN).all()
+    assert (answer.novelty[1] == 1).all()
 
 
 def test_what_was_shown_is_known_and_what_is_far_is_new(readout: UniversalReadout) -> None:

@@ -155,7 +155,7 @@ def kernels(moments: Moments) -> Kernels:
 def whitened_kernel(moments: Moments) -> Kernels:
     """Kernel ridge regression on distances in the metric of the within-class scatter."""
     memory = moments.memory
-    demos = memory.demos[:, None, None]
+    demos = memory.demos[:, None, None].clamp(min=1)
     apart = (memory.prototype - moments.target @ moments.centre) * memory.weight.sqrt()[..., None]
     level = WHITENING * moments.spread * demos / apart.shape[-1]
     inner = inner_product(apart, level, moments.around(moments.centre, moments.size))

@@ -200,7 +200,9 @@ class Prepared:
         """Answer queries f [B, Q, F]."""
         seen = self.trust.demos > 0
         if not bool(seen.any()):
-            return Answer(f.new_zeros(*f.shape[:2], seen.shape[1]), f.new_ones(f.shape[:2]))
+            # Without the first demo the length of features may be unknown, and nothing to compare with.
+            unseen = f.new_full((*f.shape[:2], seen.shape[1]), UNSEEN)
+            return Answer(unseen, f.new_ones(f.shape[:2]))
         x = self.readout.key(f).double()
         scores = self.experts.read(x).to(self.trust.share.dtype)
         logits = self.readout.combiner.answer(scores, self.trust)
