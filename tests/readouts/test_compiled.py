@@ -7,6 +7,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
 from autocl.readouts import compiled, experts, merging, preparing, reading, universal
+from autocl.readouts.combiner import UNSEEN
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -31,6 +32,21 @@ def test_answers_are_those_of_the_definition(
         defined = readout._prepare(state)(queries)
     torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-4, atol=2e-4)
     torch.testing.assert_close(ours.novelty, defined.novelty, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_the_class_of_a_single_demo_is_the_likeliest_by_both_paths(
+    readout: UniversalReadout, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = torch.randn(1, 4, length, generator=torch.Generator().manual_seed(0))
+    state = learned(readout, f[:, :1], torch.tensor([[1]]), 4)
+    with torch.no_grad():
+        ours = readout.prepare(state)(f)
+        monkeypatch.setattr(universal, "compiles", lambda x: False)
+        defined = readout._prepare(state)(f)
+    torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-5, atol=1e-5)
+    assert (ours.logits[..., 1] > -10).all()
+    assert (ours.logits[..., [0, 2, 3]] == UNSEEN).all()
 
 
 def test_an_answer_does_not_depend_on_its_company(readout: UniversalReadout) -> None:

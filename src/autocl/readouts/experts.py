@@ -296,18 +296,20 @@ def _normalised(moments: Moments, left_out: Tensor, least: float = 1e-12) -> tup
         least: variance that is added in any case.
 
     Returns:
-        The factor, and with it the scores of the examined prototypes, [B, 1, M', N].
+        The factor, and with it the scores of the examined prototypes, [B, 1, M', N]. 0 where no score is
+        known, of a single demo: nothing says what is large, and its class has no other beside it.
     """
     known = (
         moments.used[..., None]
         * (moments.size[:, None] > 0)
         * (1 - moments.alone[..., None] * moments.target)
     )
-    number = known.sum((1, 2), keepdim=True).clamp(min=1)
+    total = known.sum((1, 2), keepdim=True)
+    number = total.clamp(min=1)
     mean = (left_out * known).sum((1, 2), keepdim=True) / number
     variance = ((left_out - mean).square() * known).sum((1, 2), keepdim=True) / number
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
-    scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt()
+    scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt() * (total > 0)
     return scale, torch.where(known > 0, left_out * scale, NEVER)[:, None, : moments.asked]
 
 

@@ -282,7 +282,8 @@ def directions(prototype, origin, weight, label, x, columns, own):
 def normalise(said, label, seen, deviation, least, never):
     """Bring leave-one-out scores said [M, N] to unit deviation, in place, and return the factor.
 
-    Those of classes without demos, and of a class of which nothing else is left, count as `never`.
+    Those of classes without demos, and of a class of which nothing else is left, count as `never`; where
+    there are no others, the factor is 0.
     """
     M, N = said.shape
     places = np.zeros(N)
@@ -295,7 +296,9 @@ def normalise(said, label, seen, deviation, least, never):
             if seen[n] and (n != label[m] or places[n] > 1):
                 number += 1
                 total += said[m, n]
-    number = max(number, 1.0)
+    if number == 0:
+        said[:] = never
+        return 0.0
     mean = total / number
     total = 0.0
     for m in range(M):
