@@ -355,6 +355,33 @@ def test_merged_states_hold_the_classes_of_both(readout: UniversalReadout) -> No
     assert (readout.read(f, both).argmax(-1) == y).float().mean() > 0.9
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_a_state_that_never_saw_a_demo_is_merged_too(readout: UniversalReadout, first: bool) -> None:
+    f, y = stream(20, 40, 3)
+    state, start = learned(readout, f, y, 3), readout.initial_state(1, 2)
+    both = readout.merge([start, state] if first else [state, start])
+    once = learned(readout, f, y + 2 * first, 5)
+    torch.testing.assert_close(readout.read(f, both), readout.read(f, once), rtol=1e-4, atol=1e-4)
+    assert readout.merge([start, start])["count"].shape == (1, 4)
+    with pytest.raises(InputError, match="length 30"):
+        readout.merge([state, learned(readout, f[..., :30], y, 3)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("known", [0, 40])
+def test_features_of_any_precision_are_learned(dtype: torch.dtype, gradients: bool, known: int) -> None:
+    readout = UniversalReadout(known)
+    f, y = stream(300, 40, 3)
+    with torch.set_grad_enabled(gradients):
+        state = learned(readout, f[:, :10].to(dtype), y[:, :10], 3)
+        state = readout.learn(f[:, 10:], y[:, 10:], state)  # one stream may hold several
+        state = readout.learn(f[:, :10].to(dtype), y[:, :10], state)
+        said = readout.read(f[:, :50].to(dtype), state)
+    assert said.dtype == dtype
+    assert (said.argmax(-1) == y[:, :50]).all()
+
+
 def test_the_examination_gives_chance_to_an_expert_that_guesses(readout: UniversalReadout) -> None:
     f, y = stream(200, 40, 4)
     moments = moments_of(learned(readout, f, y, 4))

@@ -92,17 +92,11 @@ class UniversalReadout(Readout):
 
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
-        memory, x, length = Memory.of(state), self.key(f), state["length"]
+        x = self.key(f)
+        state = _of_length(state, f.shape[-1], x)
         count = state["count"].scatter_add(1, y, torch.ones_like(y, dtype=state["count"].dtype))
-        if (known := int(length[0])) == 0:
-            memory = Memory.empty(len(x), memory.weight.shape[1], x)
-            length = torch.full_like(length, f.shape[-1])
-        elif known != f.shape[-1]:
-            raise InputError(
-                f"the stream began with features of length {known}, these have length {f.shape[-1]}: one "
-                "stream has features of one length"
-            )
-        return {"count": count, "length": length, **memory.learn(x, y)._asdict()}
+        memory = Memory.of(state)
+        return {**state, "count": count, **memory.learn(x.to(memory.prototype.dtype), y)._asdict()}
 
     def read(self, f: Tensor, state: State) -> Tensor:
         """Logits [B, Q, N] of queries f [B, Q, F]; far below all others for classes without demos."""
@@ -164,13 +158,17 @@ class UniversalReadout(Readout):
         return Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
 
     def key(self, f: Tensor) -> Tensor:
-        """Map of features to what is remembered, [..., F] -> [..., D]."""
+        """Map of features to what is remembered, [..., F] -> [..., D]; in float32 at least."""
+        f = f.to(torch.promote_types(f.dtype, torch.float32))
         if f.shape[-1] > LARGEST:
             f = f @ _projection(f.shape[-1]).to(f)
         return F.normalize(f, dim=-1) if f.shape[-1] >= UNIT_FROM else f
 
     def merge(self, states: Sequence[State]) -> State:
         """One state for the classes of all states, one after the other."""
+        longest = max(states, key=lambda state: int(state["length"][0]))
+        length = int(longest["length"][0])
+        states = [_of_length(state, length, longest["prototype"]) for state in states]
         sizes = [state["count"].shape[1] for state in states]
         whole = self.grow(states[0], sum(sizes))
         offset = sizes[0]
@@ -344,6 +342,24 @@ def _used(memory: Memory) -> Memory:
     return Memory(
         memory.prototype[:, :places], memory.weight[:, :places], memory.label[:, :places], memory.scatter
     )
+
+
+def _of_length(state: State, length: int, like: Tensor) -> State:
+    """The state with a memory of vectors such as `like` [..., D], made of features of this length.
+
+    Before its first demo a state need not know that. One that knows another length is refused.
+    """
+    known = int(state["length"][0])
+    if known == 0:
+        batch, places = state["weight"].shape
+        memory = Memory.empty(batch, places, like)
+        return {**state, "length": torch.full_like(state["length"], length), **memory._asdict()}
+    if known != length:
+        raise InputError(
+            f"the stream began with features of length {known}, these have length {length}: one stream has "
+            "features of one length"
+        )
+    return state
 
 
 def _joined(memory: Memory, other: Memory) -> Memory:
