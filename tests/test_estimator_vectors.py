@@ -11,6 +11,7 @@ from PIL import Image
 from autocl import ContinualClassifier
 from autocl.encoders.backbones import Backbone, callable_backbone
 from autocl.errors import FileError, InputError
+from autocl.estimator.base import UnfittedError
 from autocl.files import read_tensors, write_tensors
 from autocl.readouts.memory import unpacked
 
@@ -71,6 +72,22 @@ def test_a_forgotten_class_is_not_answered_and_the_others_are() -> None:
     clf = ContinualClassifier("vectors", prequential=False).fit(X, y).forget(1)
     assert clf.classes_.tolist() == [0, 2, 3]
     assert np.array_equal(clf.predict(X[y != 1]), y[y != 1])
+
+
+def test_without_any_class_it_is_as_if_never_fitted(tmp_path: Path) -> None:
+    X, y = clusters(400, 12, 2, noise=0.5)
+    clf = ContinualClassifier("vectors", prequential=False).fit(X, y).forget(0)
+    clf.forget(1)
+    for ask in (
+        *(clf.predict, clf.predict_proba, clf.decision_function, clf.predict_topk, clf.novelty),
+        *(lambda X: clf.score(X, y), lambda X: clf.evaluate({"a": (X, y)}), lambda X: clf.forget(1)),
+        *(lambda X: clf.classes_, lambda X: clf.report_, lambda X: clf.save(tmp_path / "c.safetensors")),
+    ):
+        with pytest.raises(UnfittedError, match="has not learned anything yet"):
+            ask(X)
+    new = ContinualClassifier("vectors", prequential=False).fit(X[:20, :9], y[:20])
+    assert clf.partial_fit(X[:20, :9], y[:20]).state_ == new.state_
+    assert np.array_equal(clf.predict(X[:, :9]), new.predict(X[:, :9]))
 
 
 def test_what_is_unlike_everything_shown_is_more_novel() -> None:

@@ -157,14 +157,16 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self) -> ClassifierState:
         memory: ClassifierState | None = self.__dict__.get("_memory")
-        if memory is None:
+        if memory is None or not memory.seen:
             raise UnfittedError(
                 "this ContinualClassifier has not learned anything yet: call partial_fit or fit first"
             )
         return memory
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_memory" in self.__dict__
+        """Whether there is a demo that has not been forgotten."""
+        memory: ClassifierState | None = self.__dict__.get("_memory")
+        return memory is not None and memory.seen > 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -177,7 +177,7 @@ class ContinualClassifier(Savable):
         Where demos are kept by class, as sums or prototypes, what is left is the state of a stream without
         that class, with one exception: when `everyday`, `photos` or `vectors` have merged prototypes, because
         the stream was longer than their memory, the spread around merged prototypes stays in a matrix that
-        all classes share.
+        all classes share. Without the last class it is as if never fitted.
 
         Raises:
             InputError: the class is unknown, or the learner cannot do it (`autocl.estimator.exact`).
