@@ -313,12 +313,14 @@ def test_classes_come_at_any_time_and_more_than_there_are_places(readout: Univer
 def test_before_the_first_demo_no_class_is_likely_and_everything_new(length: int, gradients: bool) -> None:
     readout = UniversalReadout(length)
     f, y = stream(6, length or 16, 2)
-    forgotten = readout.forget(readout.forget(learned(readout, f, y, 4), 0), 0)
+    states = [readout.initial_state(1, 3)]
+    for classes in (2, 3):
+        states.append(readout.forget(readout.forget(learned(readout, f, y, classes), 0), 0))
     with torch.set_grad_enabled(gradients):
-        for state in (readout.initial_state(1, 2), forgotten):
+        for state, classes in zip(states, (3, 0, 1), strict=True):
             answer = readout.answer(f, state)
             assert (answer.logits == UNSEEN).all()
-            assert answer.logits.shape == (1, 6, 2)
+            assert answer.logits.shape == (1, 6, classes)
             assert (answer.novelty == 1).all()
 
 

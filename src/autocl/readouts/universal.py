@@ -65,7 +65,7 @@ class UniversalReadout(Readout):
         super().__init__()
         self.n_features = n_features
         self.combiner = Combiner(len(NAMES))
-        self._latest: tuple[State, object, Prepared | Compiled] | None = None
+        self._latest: tuple[State, object, Empty | Prepared | Compiled] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is kept for speed, which cannot be pickled."""
@@ -124,7 +124,7 @@ class UniversalReadout(Readout):
             return {**state, "scatter": packed(state["scatter"])}
         return state
 
-    def prepare(self, state: State) -> "Prepared | Compiled":
+    def prepare(self, state: State) -> "Empty | Prepared | Compiled":
         """Examine the experts once, for many queries.
 
         A state that is asked about again and again, as a classifier's is, is examined once: the latest result
@@ -141,9 +141,11 @@ class UniversalReadout(Readout):
         self._latest = (dict(state), weights, prepared)
         return prepared
 
-    def _prepare(self, state: State) -> "Prepared | Compiled":
+    def _prepare(self, state: State) -> "Empty | Prepared | Compiled":
+        if bool((state["label"] == FREE).all()):
+            return Empty(state["count"].shape[1])
         moments = moments_of(state)
-        if compiles(moments.mean) and bool(moments.used.any()):
+        if compiles(moments.mean):
             # Imported here because importing numba takes longer than importing all of autocl.
             from autocl.readouts import compiled, preparing
 
@@ -186,6 +188,17 @@ class UniversalReadout(Readout):
 
 
 @dataclass(frozen=True, eq=False)
+class Empty:
+    """A read-out that holds no demo of any stream: every class is unseen, every query new."""
+
+    n_classes: int
+
+    def __call__(self, f: Tensor) -> Answer:
+        """Answer queries f [B, Q, F]."""
+        return Answer(f.new_full((*f.shape[:2], self.n_classes), UNSEEN), f.new_ones(f.shape[:2]))
+
+
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """A read-out whose experts have been examined on one state: answers any number of queries."""
 
@@ -197,10 +210,6 @@ class Prepared:
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [B, Q, F]."""
         seen = self.trust.demos > 0
-        if not bool(seen.any()):
-            # Without the first demo the length of features may be unknown, and nothing to compare with.
-            unseen = f.new_full((*f.shape[:2], seen.shape[1]), UNSEEN)
-            return Answer(unseen, f.new_ones(f.shape[:2]))
         x = self.readout.key(f).double()
         scores = self.experts.read(x).to(self.trust.share.dtype)
         logits = self.readout.combiner.answer(scores, self.trust)
