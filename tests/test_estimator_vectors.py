@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from PIL import Image
 
 from autocl import ContinualClassifier
@@ -72,6 +73,19 @@ def test_a_forgotten_class_is_not_answered_and_the_others_are() -> None:
     clf = ContinualClassifier("vectors", prequential=False).fit(X, y).forget(1)
     assert clf.classes_.tolist() == [0, 2, 3]
     assert np.array_equal(clf.predict(X[y != 1]), y[y != 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("learner", ["vectors", "everyday"])
+def test_embeddings_of_any_precision(dtype: torch.dtype, learner: str) -> None:
+    X, y = clusters(60, 64, 4, noise=0.5)
+    t = torch.from_numpy(X).to(dtype)
+    plain = ContinualClassifier(learner).fit(t.double().numpy(), y)
+    forms = [t, list(t)] if dtype == torch.bfloat16 else [t, list(t), t.numpy()]
+    for form in forms:
+        clf = ContinualClassifier(learner).fit(form, y)
+        assert clf.state_ == plain.state_
+        assert np.array_equal(clf.predict_proba(form), plain.predict_proba(t.double().numpy()))
 
 
 def test_without_any_class_it_is_as_if_never_fitted(tmp_path: Path) -> None:

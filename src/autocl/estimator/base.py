@@ -147,6 +147,7 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return X.learner
         if (network := self._network()) is not None:
             return self._find().with_features(network.n_features)
+        X = listed(X)
         length = None if is_pictures(X) else length_of(X)
         learner = self._find(vectors=length is not None)
         return learner if length is None or not learner.any_length else learner.with_features(length)

@@ -21,7 +21,7 @@ from torch import Tensor
 from autocl.encoders.backbones import Backbone, get_backbone
 from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
-from autocl.estimator.preprocess import FILES, Form, ImageShape, is_pictures
+from autocl.estimator.preprocess import FILES, Form, ImageShape, array_of, is_pictures
 from autocl.learner import Learner
 from autocl.learner.config import LearnerConfig
 from autocl.pictures import upright
@@ -35,7 +35,7 @@ class InputTypeError(InputError, TypeError):
 
 
 def listed(X: Any) -> Any:
-    """X, with a column of a table made a list.
+    """X, with a column of a table made a list, and tensors in a list made arrays.
 
     Raises:
         InputError: X is one image instead of a list, or encoded images, or an iterator.
@@ -46,6 +46,8 @@ def listed(X: Any) -> Any:
         raise InputError(f"X is a {type(X).__name__}, which can be read only once: pass list(X)")
     if hasattr(X, "to_list"):  # pandas' and polars' Series
         X = X.to_list()
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Tensor):
+        X = [array_of(x) if isinstance(x, Tensor) else x for x in X]
     if isinstance(X, list | tuple) and X and isinstance(X[0], bytes | bytearray | memoryview):
         raise InputError("X holds bytes: decode them first, PIL.Image.open(io.BytesIO(data))")
     return X

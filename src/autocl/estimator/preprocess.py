@@ -61,7 +61,7 @@ def to_input(
     if is_pictures(X):
         return pictures_to_input(X, config), form
     if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
+        X = array_of(X)
     if isinstance(X, np.ndarray) and X.ndim > 1 and X.shape == form.get("images"):
         raise InputError(
             f"an array of shape {list(X.shape)} is one image here, not several: pass X[None], of shape "
@@ -79,6 +79,11 @@ def to_input(
             "size (only lists of pictures may differ in size)"
         )
     return arrays_to_input(X, config), {**form, "images": X.shape[1:]}
+
+
+def array_of(t: Tensor) -> Array:
+    """A tensor as an array; bfloat16, which numpy does not know, as float32."""
+    return (t.float() if t.dtype == torch.bfloat16 else t).detach().cpu().numpy()
 
 
 def pictures_to_input(X: Iterable[Any], config: LearnerConfig) -> Tensor:
