@@ -248,6 +248,19 @@ def test_all_makes_every_stored_line_again_as_it_was_made(
     assert "sgd (demos diet) would be measured, 2 runs" in " ".join(capsys.readouterr().out.split())
 
 
+def test_all_keeps_demos_and_forward_of_a_line(
+    learner_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(zoo, "names", list)
+    asked = ["--runs", "1", "--queries", "10", "--demos", "paper", "--forward"]
+    bench_main(["split-mnist", "--method", "sgd", "--diet", "demos", *asked])
+    lines = Path("results/split-mnist.jsonl").read_text()
+    Path("results/split-mnist.jsonl").write_text(lines.replace('"fingerprint":"', '"fingerprint":"old'))
+    bench_main(["all"])
+    assert "another fingerprint" in " ".join(capsys.readouterr().out.split())
+    assert Path("results/split-mnist.jsonl").read_text() == lines
+
+
 def test_world_has_no_plan_and_measures_nothing_then() -> None:
     with pytest.raises(InputError, match="--plan"):
         bench_main(["world", "--plan"])

@@ -62,8 +62,9 @@ def bench(
     Each result is a line of OUT/TABLE.jsonl; it is not measured again unless the learner, the data, an option
     or the table itself changed. Two figures are no tables: emergence (from --run) and weights. "report" draws
     all that was ever measured into OUT as one page, OUT/report/index.html. "all" is everything but world,
-    which compares learners with simple rivals on their own features: every line that OUT has, with as many
-    runs as it has unless --runs says otherwise, and the shipped learners of images that OUT has no line of.
+    which compares learners with simple rivals on their own features: every line that OUT has, with the runs,
+    queries, demos and --forward that it has unless you say otherwise, and the shipped learners of images that
+    OUT has no line of.
     Learners are names in the zoo, files, or folders of runs.
 
     Args:

@@ -52,8 +52,8 @@ def run(
         entry: of whom.
         options: how.
         folder: of results; every result is saved when it is complete, so a killed run continues.
-        as_stored: only settings that have a stored line, with as many runs and queries as it has unless
-            `options` say how many.
+        as_stored: only settings that have a stored line, with its runs, queries, demos and forward where
+            `options` have their defaults.
         plan: measure and save nothing, only say what would be measured.
         say: is told what happens.
 
@@ -98,13 +98,10 @@ def run(
 
 
 def _as_stored(options: Options, old: Result) -> Options:
-    """The options with a stored line's runs and queries, where they do not say how many themselves."""
-    before = old.identity
-    return replace(
-        options,
-        runs=before.get("runs") if options.runs is None else options.runs,
-        queries=before.get("queries") if options.queries is None else options.queries,
-    )
+    """The options with those of a stored line where they have their defaults, which say nothing."""
+    names = ("runs", "queries", "demos", "forward")
+    silent = [name for name in names if getattr(options, name) == getattr(Options(), name)]
+    return replace(options, **{name: old.identity[name] for name in silent if name in old.identity})
 
 
 def identify(
