@@ -19,6 +19,8 @@ from autocl.errors import InputError
 from autocl.learner import ReadoutLearner
 from autocl.learner.find import find_learner
 
+COMMAND = "python -m tools.graft"
+
 
 def graft(readout: str, encoder: str) -> ReadoutLearner:
     """A learner with the read-out of one learner and the encoder of another, each by name or path."""
@@ -53,14 +55,22 @@ def make_record(readout: str, encoder: str, name: str, folder: Path) -> dict[str
         encoder: whose encoder; NAME itself: the one it has, whose record stays.
         name: in the zoo.
         folder: of the records.
+
+    Raises:
+        InputError: NAME is there, and was not made by grafting: its record would be lost.
     """
     known = read_records(folder).get(name, {})
+    if known and not str(known.get("command", "")).startswith(COMMAND):
+        raise InputError(
+            f"{name} is in the zoo and was not made by grafting: its weights and its record would be lost. "
+            "Choose another NAME"
+        )
     trained = {"encoder": known["encoder"]} if encoder == name and "encoder" in known else {}
     if encoder == name and known:
         encoder = _giver(known)
     elif Path(encoder).is_dir():
         trained = {"encoder": record_of_run(Path(encoder))}
-    return {"command": f"python -m tools.graft {readout} {encoder} {name}", **trained}
+    return {"command": f"{COMMAND} {readout} {encoder} {name}", **trained}
 
 
 def _giver(record: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The read-out of one learner behind the encoder of another."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,6 +35,16 @@ def test_each_half_is_that_of_its_giver(tmp_path: Path) -> None:
         assert torch.equal(made.readout.state_dict()[name], weight)
     with pytest.raises(InputError, match="fast weights"):
         graft(files[1], files[0])
+
+
+@pytest.mark.parametrize("encoder", ["mine", "quick"])
+@pytest.mark.parametrize(
+    "made", [{"recipe": {"name": "quick"}}, {"command": "python -m tools.train_universal zoo"}]
+)
+def test_what_was_not_grafted_is_not_replaced(encoder: str, made: dict[str, Any], tmp_path: Path) -> None:
+    write_record("mine", made, tmp_path)
+    with pytest.raises(InputError, match="mine is in the zoo and was not made by grafting"):
+        make_record("everyday", encoder, "mine", tmp_path)
 
 
 def test_the_record_keeps_how_an_encoder_was_trained_that_does_not_ship(tmp_path: Path) -> None:
