@@ -1,12 +1,16 @@
 """From a run to a shipped learner and its card."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tiny import tiny
 from tools.record import read_records
-from tools.ship import ship, write_card
+from tools.ship import _again, ship, write_card
 
+from autocl.config import to_dict
 from autocl.learner import Learner
+from autocl.recipes import get_recipe
 from autocl.training.trainer import train
 
 
@@ -24,3 +28,13 @@ def test_a_card_tells_how_the_learner_came_about(tmp_path: Path) -> None:
     assert f"seed {record['recipe']['seed']}, 3 of 3 steps" in card
     assert "Nothing yet: `autocl bench all` measures it." in card
     assert all(d["hash"][:16] in card for d in record["data"])
+
+
+@pytest.mark.parametrize("start", ["two-task", "two-task-noacl"])
+def test_a_command_says_once_what_it_starts_from(start: str) -> None:
+    recipe: Any = {**to_dict(get_recipe("three-task")), "init_from": start, "steps": 10}
+    shipped, alike = (line for line in _again("mine", recipe).splitlines() if "train three-task" in line)
+    assert "--steps 10" in shipped
+    assert shipped.count("--init-from") == (start != get_recipe("three-task").init_from)
+    assert alike.count("--init-from") == 1
+    assert alike.endswith(f"--steps 10 --init-from runs/{start}")
