@@ -112,6 +112,17 @@ def test_the_page_of_results_says_what_its_tables_and_letters_mean():
     assert "A = Omniglot" in head
 
 
+@pytest.mark.parametrize(("took", "told"), [(0.0314, "0.031"), (0.4, "0.4"), (12.4, "12"), (138.2, "140")])
+def test_the_time_of_an_example_has_two_digits(took, told, monkeypatch):
+    from tools import readme
+
+    from autocl.tour.used import Used
+
+    used = Used(demos=1, milliseconds=took, accuracy=1.0, asked=1, kilobytes=169.2)
+    monkeypatch.setattr(readme, "use", lambda name: used)
+    assert f"One example takes {told} ms of one core" in readme.used_line()
+
+
 def test_the_table_is_filled_between_its_marks():
     from tools.results_table import BEGIN, END, filled
 

@@ -43,9 +43,10 @@ def contest_table(played: list[tuple[Contest, list[Standing]]]) -> str:
 def used_line() -> str:
     """Time and size of the classifier in use."""
     used = use(LEARNER)
+    milliseconds = float(f"{used.milliseconds:.2g}")  # often less than one
     return (
         "\nAccuracy in percent on everything met so far (`autocl tour`). One example takes "
-        f"{used.milliseconds:.0f} ms of one core, the file of what was learned {used.kilobytes:,.0f} KB.\n"
+        f"{milliseconds:g} ms of one core, the file of what was learned {used.kilobytes:,.0f} KB.\n"
     )
 
 
