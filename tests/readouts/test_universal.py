@@ -257,6 +257,12 @@ def test_a_stream_longer_than_in_meta_training_is_described_as_the_longest() -> 
     torch.testing.assert_close(facts(1_000_000)[:, described], facts(LONGEST)[:, described])
 
 
+def test_the_shape_of_a_short_stream_does_not_depend_on_its_scale(readout: UniversalReadout) -> None:
+    f, y = stream(9, 30, 3)
+    facts = [facts_of(moments_of(learned(readout, scale * f, y, 3))) for scale in (1.0, 1e12)]
+    torch.testing.assert_close(facts[0], facts[1])
+
+
 @pytest.mark.parametrize("cut", [1, 10, 70])
 def test_learning_in_parts_is_learning_at_once(
     readout: UniversalReadout, cut: int, monkeypatch: pytest.MonkeyPatch

@@ -324,9 +324,9 @@ def shape_of(moments: Moments) -> tuple[Tensor, Tensor]:
     around = moments.around(moments.mean, memory.demos[:, None])
     if around is None:
         x = (memory.prototype - moments.mean) * memory.weight.sqrt()[..., None]
-        around = (x @ x.mT).float()
-    whole = around.diagonal(dim1=1, dim2=2).sum(1).double().clamp(min=1e-9)
-    directions = whole.square() / around.square().sum((1, 2)).double().clamp(min=1e-18)
+        around = x @ x.mT
+    whole = around.diagonal(dim1=1, dim2=2).sum(1).clamp(min=1e-9)
+    directions = whole.square() / around.square().sum((1, 2)).clamp(min=1e-18)
     between = (moments.size * (moments.centre - moments.mean).square().sum(-1)).sum(1)
     return directions.clamp(1, LARGEST).log(), (1 - between / whole).clamp(0, 1)
 
