@@ -4,8 +4,9 @@ import torch
 from test_universal import learned, readout, stream
 from torch import nn
 
-from autocl.readouts.combiner import BOUND, Body, Examination, Trust
-from autocl.readouts.universal import UniversalReadout
+from autocl.readouts.combiner import BOUND, FACTS, Body, Confidence, Examination, Trust, _halves
+from autocl.readouts.experts import all_experts
+from autocl.readouts.universal import UniversalReadout, examine, moments_of
 
 __all__ = ["readout"]  # the fixture
 
@@ -38,9 +39,6 @@ def test_evidence_adds_up_and_what_was_not_asked_about_says_nothing() -> None:
 
 
 def judged(readout: UniversalReadout, demos: int, classes: int) -> tuple[Trust, Examination]:
-    from autocl.readouts.experts import all_experts
-    from autocl.readouts.universal import examine, moments_of
-
     f, y = stream(demos + 2 * classes, 12, classes, seed=1)
     f, y = f[:, -demos:], y[:, -demos:]
     moments = moments_of(learned(readout, f, y, classes))
@@ -68,6 +66,58 @@ def test_the_body_learns_from_what_the_others_got_wrong(readout: UniversalReadou
         misled = readout.combiner.judge(exam._replace(left_out=wrong))
     assert float(misled.bias[0, 0]) < float(trust.bias[0, 0])
     assert float(misled.bias[0, 0]) < 0
+
+
+def test_both_halves_of_an_examination_know_every_class_however_labels_come() -> None:
+    exam = Examination(**dict.fromkeys(Examination._fields, torch.zeros(1)))  # type: ignore[arg-type]
+    for label in ([0, 1] * 6, [0] * 6 + [1] * 6, [1, 1, 0, 0] * 3):
+        weight = torch.full((1, 12), 1 / 10)
+        weight[:, [3, 8]] = 0
+        exam = exam._replace(label=torch.tensor([label]), weight=weight, demos=torch.full((1, 3), 6.0))
+        (one, other), examined = _halves(exam)
+        assert torch.equal(one + other, (weight > 0).float())
+        for c in (0, 1):
+            mine = exam.label == c
+            assert abs(float((one * mine).sum() - (other * mine).sum())) <= 1
+        assert examined.tolist() == [[1, 1, 0]]
+
+
+def test_a_class_whose_only_demo_was_left_out_is_not_called_wrong(readout: UniversalReadout) -> None:
+    f, y = stream(40, 12, 3, seed=2)
+    single = torch.tensor([[3]])
+    with torch.no_grad():
+        moments = moments_of(learned(readout, torch.cat([f, f[:, :1]], 1), torch.cat([y, single], 1), 4))
+        exam = examine(all_experts(moments).left_out, moments)
+        exam = Examination(*(t.float() if t.is_floating_point() else t for t in exam))
+        trust = readout.combiner.judge(exam)
+    assert trust.bias[0, :3].abs().min() > 0
+    assert trust.bias[0, 3] == 0
+
+
+def test_trust_falls_with_what_a_correction_costs_and_its_start_knows_no_shape() -> None:
+    torch.manual_seed(0)
+    confidence, zero = Confidence(), torch.zeros(3)
+    facts = torch.randn(3, FACTS)
+    assert torch.allclose(confidence(zero, zero, facts), torch.sigmoid(torch.tensor(1.0)))
+    better, worse = confidence(zero + 0.3, zero, facts), confidence(zero, zero + 0.3, facts)
+    assert better.min() > 0.99
+    assert worse.max() < 0.01
+
+
+def test_of_an_examination_at_chance_nothing_is_learned(readout: UniversalReadout) -> None:
+    torch.manual_seed(0)
+    f, y = torch.randn(1, 60, 12), torch.arange(60)[None] % 3
+    with torch.no_grad():
+        moments = moments_of(learned(readout, f, y, 3))
+        exam = examine(all_experts(moments).left_out, moments)
+        exam = Examination(*(t.float() if t.is_floating_point() else t for t in exam))
+        noise = readout.combiner.judge(exam)
+        # The same prototypes, known by all experts: now there is something to be learned.
+        told = exam.left_out + 3 * torch.nn.functional.one_hot(exam.label, 3)[:, None]
+        known = readout.combiner.judge(exam._replace(left_out=told))
+    assert not noise.last.any()
+    assert not noise.bias.any()
+    assert known.last.any()
 
 
 def test_a_body_that_writes_at_random_is_bounded_and_costs_less_than_half_a_point() -> None:

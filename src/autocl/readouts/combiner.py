@@ -34,6 +34,9 @@ UNSEEN = -1e4
 """Score of a class without demos."""
 BOUND = 3.0
 """The reader changes no log-probability by more."""
+PASSING = 3.0
+"""The body counts in full where the examination costs less than 1 - 1 / PASSING of guessing, and not at all
+where it is guessing: of answers that nobody knew only noise is learned. Chosen on validation sets."""
 STRICTNESS = 20.0
 """Rate at which trust in the reader falls with the loss that it causes in its examination."""
 
@@ -217,6 +220,25 @@ class Body(nn.Module):
         return rate * (fast @ self.key.weight), rate * bias
 
 
+class Confidence(nn.Module):
+    """Map from the loss without and with a correction, and the shape of the stream, to trust from 0 to 1."""
+
+    def __init__(self, hidden: int = 16) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(FACTS + 2, hidden), nn.GELU(), nn.Linear(hidden, 1))
+        last = self.net[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.ones_(last.bias)
+
+    def forward(self, before: Tensor, after: Tensor, facts: Tensor) -> Tensor:
+        """Trust [B] from losses [B] in the examination and facts [B, FACTS]."""
+        gain = before - after
+        seen = torch.cat([facts / 3, before[:, None], gain[:, None]], -1)
+        logit: Tensor = self.net(seen)[:, 0] + STRICTNESS * gain
+        return torch.sigmoid(logit)
+
+
 class Combiner(nn.Module):
     """Gate, reader and body.
 
@@ -229,7 +251,7 @@ class Combiner(nn.Module):
         self.gate = Gate(experts)
         self.reader = Reader(experts)
         self.body = Body()
-        self.trust = nn.Parameter(torch.tensor([1.0, 1.0]))
+        self.in_reader, self.in_body = Confidence(), Confidence()
 
     def judge(self, exam: Examination) -> Trust:
         """Decide whom to trust, and let the body learn from the examination."""
@@ -244,28 +266,28 @@ class Combiner(nn.Module):
             return base.scatter_add(-1, candidates, self._corrections(hidden, candidates, trust))
 
         after = self._loss(corrected(trust), exam)
-        trust = trust._replace(reader=torch.sigmoid(self.trust[0] + STRICTNESS * (before - after)))
+        trust = trust._replace(reader=self.in_reader(before, after, exam.facts))
         logits = corrected(trust)
         right = (candidates == exam.label[..., None]).to(base.dtype)
-        asked = (exam.weight > 0).to(base.dtype)[..., None]
-        error = (right - logits.softmax(-1).gather(-1, candidates)) * asked
-        halves = [
-            self.body.evidence(
-                (hidden * asked[..., None])[:, half::2],
-                error[:, half::2],
-                candidates[:, half::2],
-                demos.shape[1],
-            )
-            for half in (0, 1)
+        error = right - logits.softmax(-1).gather(-1, candidates)
+        halves, fair = _halves(exam)
+        # A class whose only demo was left out cannot be right: nothing may be learned from that.
+        fair = fair[:, None].expand(-1, candidates.shape[1], -1).gather(-1, candidates)
+        evidence = [
+            self.body.evidence(hidden * counts[..., None], error * counts, candidates, demos.shape[1])
+            for half in halves
+            for counts in [half[..., None] * fair]
         ]
-        across = torch.zeros_like(before)
-        for half, other in ((0, 1), (1, 0)):
-            last, bias = self.body(halves[other])
+        across = torch.zeros_like(before)  # the loss of each half with fast weights of the other
+        for half, other in zip(halves, reversed(evidence), strict=True):
+            last, bias = self.body(other)
             answers = corrected(trust._replace(last=last, bias=bias))
-            here = torch.arange(asked.shape[1], device=asked.device) % 2 == half
-            across = across + self._loss(answers, exam._replace(weight=exam.weight * here))
-        count = torch.sigmoid(self.trust[1] + STRICTNESS * (self._loss(logits, exam) - across))[:, None]
-        last, bias = self.body(Evidence(*(a + b for a, b in zip(*halves, strict=True))))
+            across = across + self._loss(answers, exam._replace(weight=exam.weight * half))
+        loss = self._loss(logits, exam)
+        chance = (demos > 0).sum(1).clamp(min=2).to(loss.dtype).log()
+        passed = (PASSING * (1 - loss / chance)).clamp(0, 1)
+        count = (passed * self.in_body(loss, across, exam.facts))[:, None]
+        last, bias = self.body(Evidence(*(a + b for a, b in zip(*evidence, strict=True))))
         return trust._replace(last=count * last, bias=count * bias)
 
     def answer(self, scores: Tensor, trust: Trust) -> Tensor:
@@ -305,6 +327,20 @@ class Combiner(nn.Module):
         """Mean cross-entropy over the prototypes that can be asked about, [B]."""
         loss = F.cross_entropy(logits.flatten(0, 1), exam.label.flatten(), reduction="none")
         return (loss.view_as(exam.weight) * exam.weight).sum(1)
+
+
+def _halves(exam: Examination) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Split an examination in two that know the same classes.
+
+    Returns:
+        Both halves: 1 where a prototype belongs, [B, M]; every other one of each class, however they come.
+        Whether a class is examined at all, [B, N].
+    """
+    asked = (exam.weight > 0).to(exam.weight.dtype)
+    of_class = F.one_hot(exam.label, exam.demos.shape[1]).to(asked.dtype) * asked[..., None]
+    place = of_class.cumsum(1).gather(2, exam.label[..., None])[..., 0]
+    odd = asked * (place % 2)
+    return (odd, asked - odd), of_class.amax(1)
 
 
 def _bounded(change: Tensor) -> Tensor:

@@ -156,7 +156,7 @@ class UniversalReadout(Readout):
 
     def _exam(self, left_out: Tensor, moments: Moments) -> Examination:
         """Marks of the experts, in the combiner's precision."""
-        exam, dtype = examine(left_out, moments), self.combiner.trust.dtype
+        exam, dtype = examine(left_out, moments), self.combiner.reader.out.weight.dtype
         return Examination(*(t.to(dtype) if t.is_floating_point() else t for t in exam))
 
     def key(self, f: Tensor) -> Tensor:
