@@ -3,7 +3,9 @@
 import json
 import re
 import shlex
+import shutil
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from tools.training_command import command_of
@@ -102,6 +104,18 @@ def test_a_card_has_commands_that_run_and_no_private_path(name: str) -> None:
     told = set(re.findall(r"[\w./-]*runs/[\w./-]+", card))
     assert told <= made, "only folders that a command above them makes"
     assert ("recipe" not in zoo.record(name)) or "    autocl train " in card
+
+
+@pytest.mark.parametrize("name", sorted(set(zoo.names()) - set(BY_RECIPE)))
+def test_what_a_card_written_by_hand_measured_is_what_results_say(name: str, tmp_path: Path) -> None:
+    from tools.ship import IN_WORLD, ZOO, fill_card
+
+    for other in {name, *IN_WORLD}:
+        shutil.copy(ZOO / f"{other}.safetensors", tmp_path)
+    (tmp_path / f"{name}.md").write_text(zoo.card(name), encoding="utf-8")
+    results = Path(__file__).parent.parent / "results"
+    made = fill_card(name, results, folder=tmp_path).read_text(encoding="utf-8")
+    assert made == zoo.card(name), "run: python -m tools.ship"
 
 
 def test_records_and_files_have_no_path_of_a_machine() -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tools.record import ZOO, RecipeRecord, Record, read_records, recipe_record, record_of_run, write_record
+from tools.results_table import comparable
 from tools.training_command import command_of
 
 from autocl import zoo
@@ -16,6 +17,10 @@ from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocols import PROTOCOLS
 from autocl.evaluation.results import read_results
 from autocl.evaluation.table import lines, markdown
+from autocl.evaluation.world.measure import read_times, read_world
+from autocl.evaluation.world.rivals import RIVAL_NAMES
+from autocl.evaluation.world.table import markdown as markdown_of_world
+from autocl.evaluation.world.table import rows_of, said, verdict, world_sets
 from autocl.files import read_tensors, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
@@ -62,6 +67,8 @@ PROMPTED = {
     "labels; the remedy was chosen on validation classes (docs/notebook.md), and so was the checkpoint."
 }
 """Whose design a test set had a part in, and which."""
+IN_WORLD = ("everyday", "photos")
+"""Learners of the world table with features of their own; `vectors` has the read-out of both."""
 
 
 def ship(run: str | Path, name: str, *, folder: Path = ZOO) -> Path:
@@ -154,6 +161,39 @@ compares it with these numbers:
 |---|---:|
 {rows}
 """
+
+
+def fill_card(name: str, results: str | Path = "results", *, folder: Path = ZOO) -> Path:
+    """Put what results say of a learner that a tool made into its card; the rest is written by hand."""
+    path, heading = folder / f"{name}.md", "## What it measured\n"
+    learner = Learner.from_pretrained(folder / f"{name}.safetensors")
+    before, rest = path.read_text(encoding="utf-8").split(heading)
+    after = rest[rest.index("\n## ") :]
+    shown = IN_WORLD if name == "vectors" else (name,)
+    told = "\n".join(t for t in (_in_world(other, Path(results), folder) for other in shown) if t)
+    told = told or _measured(name, learner, Path(results))
+    write_text(path, f"{before}{heading}{told.rstrip()}\n{after}")
+    return path
+
+
+def _in_world(name: str, results: Path, folder: Path) -> str:
+    """Rows of both world tables, and what follows from them; nothing of other weights under the same name."""
+    fingerprint = Learner.from_pretrained(folder / f"{name}.safetensors").fingerprint()
+    texts = []
+    for split in ("validation", "test"):
+        measured = [m for m in read_world(results) if m.split == split and m.features == name]
+        mine = {m.identity.get("fingerprint") for m in measured if m.entry == name}
+        if mine != {fingerprint}:
+            continue
+        rows = rows_of(comparable(measured, RIVAL_NAMES))
+        draws = f"{rows[0].mean.runs} draws of each of {len(rows[0].cells)} cells"
+        sentences = said(verdict(rows, name, RIVAL_NAMES), read_times(results, split, name))
+        texts.append(
+            f"{world_sets(split).capitalize()}; {draws}\n"
+            f"(`autocl bench world --split {split} --learner {name}`).\n\n"
+            f"{markdown_of_world(rows, {})}\n" + "".join(f"- {line}\n" for line in sentences)
+        )
+    return "\n".join(texts)
 
 
 def _measured(name: str, learner: Learner, results: Path) -> str:
@@ -259,9 +299,11 @@ def main(args: list[str]) -> None:
     elif args:
         sys.exit(__doc__)
     for name in args[1:] or zoo.names():
-        if "recipe" in zoo.record(name):  # else a tool of its own made it
+        if "recipe" in zoo.record(name):
             record_check(name)
             print(write_card(name))
+        else:  # a tool of its own made it
+            print(fill_card(name))
 
 
 if __name__ == "__main__":
