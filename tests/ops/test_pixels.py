@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from autocl.ops.pixels import GAP, cubic, resize, resize_small, taps
+from autocl.ops.pixels import GAP, cubic, look_up, resize, resize_small, taps
 
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -74,3 +74,15 @@ def test_weights_are_of_a_mean() -> None:
 def test_kernel() -> None:
     assert cubic(np.array([0.0, 1.0, -1.0, 2.0, 3.0])).tolist() == [1, 0, 0, 0, 0]
     assert cubic(np.array([0.5, -1.5])).tolist() == [0.5625, -0.0625]
+
+
+def test_bytes_are_looked_up_as_they_would_be_computed() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (2, 35, 3), np.uint8)
+    mean, std = (rng.random((3, 1)).astype(np.float32) * 100 + 50 for _ in range(2))
+    out = np.empty((2, 3, 35), np.float32)
+    look_up(x, (np.arange(256, dtype=np.float32) - mean) / std, out)
+    computed = x.transpose(0, 2, 1).astype(np.float32)
+    computed -= mean
+    computed /= std
+    assert np.array_equal(out, computed)

@@ -165,6 +165,16 @@ def turn(x: Pixels, out: Pixels) -> None:
 Floats = npt.NDArray[np.floating[Any]]
 
 
+@njit(nogil=True)
+def look_up(x: Pixels, table: Floats, out: Floats) -> None:
+    """Fill out [n, C, P] from images x [n, P, C]: a byte becomes its entry in table [C, 256]."""
+    n, P, C = x.shape
+    for i in range(n):
+        for c in range(C):
+            for p in range(P):
+                out[i, c, p] = table[c, x[i, p, c]]
+
+
 @njit(nogil=True, error_model="numpy")
 def standardise(x: Floats, floor: Floats, out: Floats) -> None:
     """Fill out [n, P] with (x - mean) / deviation of every row of x; floor [n] is the least that divides."""
