@@ -18,6 +18,7 @@ from autocl.files import (
     write_atomic,
     write_json,
     write_tensors,
+    write_text,
 )
 
 
@@ -160,3 +161,8 @@ def test_tensors_unlike_those_wanted_are_named(tensors, message):
     with pytest.raises(FileError, match=message):
         check_tensors("file", tensors, {"a": torch.ones(2, 4)})
     check_tensors("file", {"a": torch.zeros(2, 4)}, {"a": torch.ones(2, 4)})
+
+
+def test_text_that_is_no_unicode_is_written_with_escapes(tmp_path: Path) -> None:
+    write_text(tmp_path / "t.txt", "caf\u00e9 \udc80")
+    assert (tmp_path / "t.txt").read_text(encoding="utf-8") == "caf\u00e9 \\udc80"

@@ -108,15 +108,6 @@ def test_files(tmp_path):
         read_json(path, Entry)
 
 
-@pytest.mark.parametrize(
-    "text", [r'{"name": "\ud800"}', r'{"\uDFFF": "x"}', r'{"name": ["x", "\udc00\ud800"]}']
-)
-def test_half_of_a_surrogate_pair_is_refused_and_a_whole_one_is_text(text: str) -> None:
-    with pytest.raises(FileError, match="surrogates not allowed"):
-        parse_json(text, dict[str, Any], where="x.json")
-    assert parse_json(r'{"name": "\ud83d\ude00"}', dict[str, str], where="x.json") == {"name": "\U0001f600"}
-
-
 def test_a_torn_last_line_is_left_out_and_others_are_named(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"a": 1}\n\n{"a": 2}\n{"a": ')

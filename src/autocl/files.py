@@ -114,8 +114,8 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text atomically."""
-    write_bytes(path, text.encode())
+    """Write text atomically; half of a surrogate pair, as in names of undecodable files, as its escape."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

@@ -97,8 +97,6 @@ def parse_json(text: str, form: type[T], *, where: str) -> T:
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
         _check_depth(value, MAX_DEPTH)
-        if "\\u" in text:  # half of a pair of escapes is no text: it could be neither printed nor written
-            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise FileError(f"{where}: damaged, or not written by autocl: {reason}") from error
