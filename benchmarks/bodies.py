@@ -34,17 +34,17 @@ from autocl.encoders.backbones import get_backbone
 from autocl.estimator.inputs import PHOTOS
 from autocl.evaluation.world.sets import backbone_eyes
 from autocl.layers.base import MIXERS, StackConfig
+from autocl.readouts.body import Body
 from autocl.readouts.combiner import (
     BOUND,
     CANDIDATES,
     LOWEST,
-    Body,
     Combiner,
-    Examination,
     Gate,
     Reader,
     Trust,
 )
+from autocl.readouts.examination import Examination
 from autocl.readouts.experts import NAMES
 from autocl.readouts.universal import UniversalReadout
 

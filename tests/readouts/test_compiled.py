@@ -6,8 +6,8 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from test_universal import learned, readout, stream
 
-from autocl.readouts import compiled, experts, merging, preparing, reading, universal
-from autocl.readouts.combiner import UNSEEN
+from autocl.readouts import compiled, examination, experts, merging, preparing, reading, universal
+from autocl.readouts.examination import UNSEEN
 from autocl.readouts.memory import FREE, Memory
 from autocl.readouts.universal import UniversalReadout
 
@@ -28,7 +28,8 @@ def test_answers_are_those_of_the_definition(
         prepared = readout.prepare(state)
         assert isinstance(prepared, universal.Compiled)
         ours = prepared(queries)
-        monkeypatch.setattr(universal, "compiles", lambda x: False)
+        for module in (universal, examination):
+            monkeypatch.setattr(module, "compiles", lambda x: False)
         defined = readout._prepare(state)(queries)
     torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-4, atol=2e-4)
     torch.testing.assert_close(ours.novelty, defined.novelty, rtol=1e-5, atol=1e-6)
@@ -42,7 +43,8 @@ def test_the_class_of_a_single_demo_is_the_likeliest_by_both_paths(
     state = learned(readout, f[:, :1], torch.tensor([[1]]), 4)
     with torch.no_grad():
         ours = readout.prepare(state)(f)
-        monkeypatch.setattr(universal, "compiles", lambda x: False)
+        for module in (universal, examination):
+            monkeypatch.setattr(module, "compiles", lambda x: False)
         defined = readout._prepare(state)(f)
     torch.testing.assert_close(ours.logits, defined.logits, rtol=1e-5, atol=1e-5)
     assert (ours.logits[..., 1] > -10).all()
@@ -68,7 +70,7 @@ def test_marks_are_those_of_the_definition() -> None:
     weight = torch.rand(1, 30, generator=generator).double() * (torch.arange(30) % 7 > 0)
     loss, accuracy = compiled.marks(scores[0], label, weight[0], seen[0])
     target = torch.nn.functional.one_hot(label, 5).double()[None]
-    defined = universal.marks(scores, target, weight)
+    defined = examination.marks(scores, target, weight)
     torch.testing.assert_close(loss, defined[0][0])
     torch.testing.assert_close(accuracy, defined[1][0])
 
@@ -94,10 +96,10 @@ def test_experts_are_prepared_as_defined(
     with torch.no_grad():
         moments = universal.moments_of(state)
         ours, defined = preparing.prepare(moments), experts.all_experts(moments)
-        exam = universal.examine(defined.left_out, moments)
+        exam = examination.examine(defined.left_out, moments)
     examined = exam.weight[0] > 0
     torch.testing.assert_close(
-        universal.examine(ours.left_out, moments).left_out[:, :, examined], exam.left_out[:, :, examined]
+        examination.examine(ours.left_out, moments).left_out[:, :, examined], exam.left_out[:, :, examined]
     )
 
 

@@ -10,7 +10,8 @@ from autocl.errors import InputError
 from autocl.readouts import memory as memory_module
 from autocl.readouts import universal
 from autocl.readouts.base import State
-from autocl.readouts.combiner import BOUND, UNSEEN
+from autocl.readouts.combiner import BOUND
+from autocl.readouts.examination import LONGEST, UNSEEN, examine, facts_of
 from autocl.readouts.experts import (
     KERNELS,
     LEAST_COSINE,
@@ -23,8 +24,8 @@ from autocl.readouts.experts import (
     ridge,
 )
 from autocl.readouts.groups import REACH, clusters_of
-from autocl.readouts.memory import FREE, Memory, packed, unpacked
-from autocl.readouts.universal import LARGEST, LONGEST, UniversalReadout, examine, facts_of, moments_of
+from autocl.readouts.memory import FREE, LARGEST, Memory, packed, unpacked
+from autocl.readouts.universal import UniversalReadout, moments_of
 
 
 def stream(n: int, length: int, classes: int, seed: int = 0, batch: int = 1) -> tuple[Tensor, Tensor]:

@@ -5,15 +5,13 @@ sum of log-probabilities is the base answer. The reader sees what all experts sa
 of a query and corrects the base answer by a bounded amount. It is examined like the experts: as far as its
 corrections do not help the prototypes that were left out, they do not count.
 
-The body rewrites itself with every stream: its fast weights are a last layer of the reader, and a bias of
-each class, that explain what reader and gate got wrong in the examination (ridge regression inside a layer,
-with learned keys: a delta rule that has converged). Fast weights of one half of the demos are examined on the
-other, and count as far as they help there.
+The body (`body.py`) writes itself fast weights from what both got wrong in the examination. Those of one half
+of the prototypes are examined on the other, and count as far as they help there.
 
 Nothing here depends on the number, names or order of classes, nor on the length of features.
 
 Shape legend: B = streams, E = experts, S = sharpnesses, M = prototypes, Q = queries, N = classes,
-C = candidates, H = hidden units, K = keys of the body.
+C = candidates, H = hidden units.
 """
 
 from typing import NamedTuple
@@ -22,16 +20,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""Factors on scores under which experts are examined."""
-FACTS = 9
-"""Numbers that describe the shape of a stream."""
+from autocl.readouts.body import Body, Evidence, halves
+from autocl.readouts.examination import FACTS, SHARPNESS, UNSEEN, Examination
+
 CANDIDATES = 6
 """Classes of a query that the reader looks at; the others keep their base score."""
 LOWEST = -12.0
 """Log-probabilities are cut here before they are read."""
-UNSEEN = -1e4
-"""Score of a class without demos."""
+
+
 BOUND = 3.0
 """The reader changes no log-probability by more."""
 PASSING = 3.0
@@ -39,25 +36,6 @@ PASSING = 3.0
 where it is guessing: of answers that nobody knew only noise is learned. Chosen on validation sets."""
 STRICTNESS = 20.0
 """Rate at which trust in the reader falls with the loss that it causes in its examination."""
-
-
-class Examination(NamedTuple):
-    """Answers of the experts about prototypes that were left out."""
-
-    left_out: Tensor
-    """[B, E, M, N], scores."""
-    label: Tensor
-    """[B, M], the right answers."""
-    weight: Tensor
-    """[B, M], sums to one over the prototypes that can be asked about, or is zero if none can."""
-    loss: Tensor
-    """[B, E, S], cross-entropy under each sharpness."""
-    accuracy: Tensor
-    """[B, E]."""
-    facts: Tensor
-    """[B, FACTS], the shape of the stream."""
-    demos: Tensor
-    """[B, N], demos of each class."""
 
 
 class Trust(NamedTuple):
@@ -156,70 +134,6 @@ class Reader(nn.Module):
         return hidden
 
 
-class Evidence(NamedTuple):
-    """Sums over the candidates of examined prototypes, of which fast weights are made; evidence adds up."""
-
-    keys: Tensor
-    """[B, K, K], of the products of keys."""
-    across: Tensor
-    """[B, N, K], of the keys of each class."""
-    candidacies: Tensor
-    """[B, N], how often a class was a candidate."""
-    key_error: Tensor
-    """[B, K], of keys times errors."""
-    class_error: Tensor
-    """[B, N], of the errors of each class."""
-
-
-class Body(nn.Module):
-    """Ridge regression inside a layer: fast weights from the reader's hidden units and what it got wrong.
-
-    Args:
-        hidden: H.
-        keys: K.
-    """
-
-    def __init__(self, hidden: int = 64, keys: int = 32) -> None:
-        super().__init__()
-        self.key = nn.Linear(hidden, keys, bias=False)
-        self.log_penalty = nn.Parameter(torch.tensor(2.0))
-        self.log_class_penalty = nn.Parameter(torch.tensor(4.0))
-        self.log_rate = nn.Parameter(torch.tensor(0.0))
-
-    def evidence(self, hidden: Tensor, error: Tensor, candidates: Tensor, n_classes: int) -> Evidence:
-        """What an examination says.
-
-        Args:
-            hidden: [B, M, C, H], hidden units of the candidates of each prototype; zero if not asked about.
-            error: [B, M, C], by how much their probabilities were too low; zero if not asked about.
-            candidates: [B, M, C].
-            n_classes: N.
-        """
-        key, error, label = self.key(hidden).flatten(1, 2), error.flatten(1, 2), candidates.flatten(1, 2)
-        of_class = key.new_zeros(len(key), n_classes)
-        asked = (hidden != 0).any(-1).flatten(1, 2).to(key.dtype)
-        rows = label[..., None].expand_as(key)
-        return Evidence(
-            keys=key.mT @ key,
-            across=of_class[..., None].expand(-1, -1, key.shape[-1]).scatter_add(1, rows, key),
-            candidacies=of_class.scatter_add(1, label, asked),
-            key_error=(key.mT @ error[..., None])[..., 0],
-            class_error=of_class.scatter_add(1, label, error),
-        )
-
-    def forward(self, seen: Evidence) -> tuple[Tensor, Tensor]:
-        """Fast weights: a last layer [B, H] of the reader, and a bias of each class [B, N]."""
-        # One regression on keys and classes; the classes' part is diagonal, and eliminated first.
-        own = 1 / (seen.candidacies + self.log_class_penalty.exp())
-        penalty = self.log_penalty.exp() * torch.eye(seen.keys.shape[-1]).to(seen.keys)
-        whole = seen.keys + penalty - seen.across.mT @ (own[..., None] * seen.across)
-        target = seen.key_error - ((own * seen.class_error)[:, None] @ seen.across)[:, 0]
-        fast = torch.linalg.solve(whole, target)
-        bias = own * (seen.class_error - (seen.across @ fast[..., None])[..., 0])
-        rate = self.log_rate.exp()
-        return rate * (fast @ self.key.weight), rate * bias
-
-
 class Confidence(nn.Module):
     """Map from the loss without and with a correction, and the shape of the stream, to trust from 0 to 1."""
 
@@ -270,16 +184,16 @@ class Combiner(nn.Module):
         logits = corrected(trust)
         right = (candidates == exam.label[..., None]).to(base.dtype)
         error = right - logits.softmax(-1).gather(-1, candidates)
-        halves, fair = _halves(exam)
+        both, fair = halves(exam)
         # A class whose only demo was left out cannot be right: nothing may be learned from that.
         fair = fair[:, None].expand(-1, candidates.shape[1], -1).gather(-1, candidates)
         evidence = [
             self.body.evidence(hidden * counts[..., None], error * counts, candidates, demos.shape[1])
-            for half in halves
+            for half in both
             for counts in [half[..., None] * fair]
         ]
         across = torch.zeros_like(before)  # the loss of each half with fast weights of the other
-        for half, other in zip(halves, reversed(evidence), strict=True):
+        for half, other in zip(both, reversed(evidence), strict=True):
             last, bias = self.body(other)
             answers = corrected(trust._replace(last=last, bias=bias))
             across = across + self._loss(answers, exam._replace(weight=exam.weight * half))
@@ -327,20 +241,6 @@ class Combiner(nn.Module):
         """Mean cross-entropy over the prototypes that can be asked about, [B]."""
         loss = F.cross_entropy(logits.flatten(0, 1), exam.label.flatten(), reduction="none")
         return (loss.view_as(exam.weight) * exam.weight).sum(1)
-
-
-def _halves(exam: Examination) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Split an examination in two that know the same classes.
-
-    Returns:
-        Both halves: 1 where a prototype belongs, [B, M]; every other one of each class, however they come.
-        Whether a class is examined at all, [B, N].
-    """
-    asked = (exam.weight > 0).to(exam.weight.dtype)
-    of_class = F.one_hot(exam.label, exam.demos.shape[1]).to(asked.dtype) * asked[..., None]
-    place = of_class.cumsum(1).gather(2, exam.label[..., None])[..., 0]
-    odd = asked * (place % 2)
-    return (odd, asked - odd), of_class.amax(1)
 
 
 def _bounded(change: Tensor) -> Tensor:

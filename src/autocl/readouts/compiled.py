@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from autocl.ops.threads import in_threads
 from autocl.readouts import kernel, reading
-from autocl.readouts.combiner import SHARPNESS, Combiner, Examination, class_sizes
+from autocl.readouts.combiner import Combiner, class_sizes
+from autocl.readouts.examination import SHARPNESS, Examination
 
 Arrays = tuple[Any, ...]
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autocl.readouts.groups import REACH, Groups, classes_of, clusters_of
+from autocl.readouts.metric import InnerProduct, inner_product
 from autocl.readouts.moments import Moments
 
 KERNELS = ((1.0, 0.1), (3.0, 0.02), (3.0, 0.4), (9.0, 0.05), (27.0, 0.02))
@@ -96,7 +97,7 @@ def all_experts(moments: Moments) -> Experts:
 class Kernels(NamedTuple):
     """Kernel ridge regression with Gaussian kernels of one distance."""
 
-    inner: "InnerProduct"
+    inner: InnerProduct
     """Of the distance."""
     columns: Tensor
     """[B, D, M]: twice the inner product of a query with the prototypes is its product with these."""
@@ -168,7 +169,7 @@ def whitened_kernel(moments: Moments) -> Kernels:
 
 
 def _kernels(
-    moments: Moments, settings: Sequence[tuple[float, float]], inner: "InnerProduct", spread: Tensor
+    moments: Moments, settings: Sequence[tuple[float, float]], inner: InnerProduct, spread: Tensor
 ) -> Kernels:
     used = moments.used
     rate = used.new_tensor([rate for rate, _ in settings]) / (4 * spread[:, 0])
@@ -311,41 +312,3 @@ def _normalised(moments: Moments, left_out: Tensor, least: float = 1e-12) -> tup
     # Two demos in all give scores that are all alike: their deviation says nothing of what is large.
     scale = (variance + LEAST_DEVIATION * mean.square() + least).rsqrt() * (total > 0)
     return scale, torch.where(known > 0, left_out * scale, NEVER)[:, None, : moments.asked]
-
-
-class InnerProduct(NamedTuple):
-    """⟨u, v⟩ = u A⁻¹ vᵀ for a positive definite A, whose inverse is F Fᵀ, or (I - F Fᵀ) / level."""
-
-    factor: Tensor
-    """F, [B, D, K]."""
-    level: Tensor | None
-    """[B, 1, 1]; None: there is no multiple of identity."""
-
-    def times(self, v: Tensor) -> Tensor:
-        """v [B, n, D] -> v A⁻¹."""
-        part = (v @ self.factor) @ self.factor.mT
-        return part if self.level is None else (v - part) / self.level
-
-    def square(self, u: Tensor) -> Tensor:
-        """u [B, m, D] -> ⟨u, u⟩ of each row, [B, m]."""
-        part = (u @ self.factor).square().sum(-1)
-        return part if self.level is None else (u.square().sum(-1) - part) / self.level[..., 0]
-
-
-def inner_product(rows: Tensor, level: Tensor, scatter: Tensor | None) -> InnerProduct:
-    """The inner product of A = level · I + scatter.
-
-    A scatter that a few rows make differs from zero in their span only, and a matrix of their number is
-    inverted instead of one of D (Woodbury): cheap while a stream is short.
-
-    Args:
-        rows: [B, M, D].
-        level: [B, 1, 1], positive.
-        scatter: [B, D, D]; None: rowsᵀ rows.
-    """
-    whole = rows @ rows.mT if scatter is None else scatter
-    eye = torch.eye(len(whole[0]), dtype=rows.dtype, device=rows.device)
-    root = torch.linalg.cholesky(whole + level * eye)
-    inverse_root = torch.linalg.solve_triangular(root, eye, upper=False).mT
-    few = scatter is None
-    return InnerProduct(rows.mT @ inverse_root, level) if few else InnerProduct(inverse_root, None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from autocl.ops.jit import njit
 from autocl.ops.srwm.simd import exp, fma, load, maximum, splat, store
-from autocl.readouts.combiner import UNSEEN
+from autocl.readouts.examination import UNSEEN
 from autocl.readouts.experts import KERNELS
 from autocl.readouts.reading import combine, corrected, rooms
 

@@ -27,6 +27,15 @@ SINGLE = 4
 """One place in so many, the first ones, keeps a single demo."""
 
 
+PLACES = 256
+"""Prototypes of a memory, unless twice the number of classes is more."""
+LARGEST = 768
+"""Longer features are projected to this many dimensions: the state grows with their square."""
+UNIT_FROM = 32
+"""Features at least this long are scaled to unit length, as embeddings are compared; shorter ones carry
+information in their length."""
+
+
 class Memory(NamedTuple):
     """Prototypes of B streams; in the order in which their places were taken."""
 

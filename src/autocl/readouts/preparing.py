@@ -18,19 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.linalg import blas, lapack
 from torch import Tensor
 
-from autocl.errors import StateError
-from autocl.readouts import experts, kernel, merging
+from autocl.readouts import cholesky, experts, kernel, merging
 from autocl.readouts.experts import KERNELS, LEAST_COSINE, NAMES, PENALTY, PROPORTION, SHRINKAGE
 from autocl.readouts.groups import REACH
 from autocl.readouts.moments import Moments
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Any, ...]
-SMALL = 64
-"""Triangular matrices up to this size are inverted by LAPACK."""
 
 
 class Prepared(NamedTuple):
@@ -170,13 +166,13 @@ def _ridge(points: _Points) -> _Linear:
     x, last, weight = points.centred, points.last, points.weight
     level = PENALTY * points.spread
     if points.second is None:
-        factor = _factor(points.gram, level)
-        columns = _solve(factor, (points.target - usual).T) @ x
-        leverage = 1 - level * _inverse_diagonal(factor, points.asked)
+        factor = cholesky.factor(points.gram, level)
+        columns = cholesky.solve(factor, (points.target - usual).T) @ x
+        leverage = 1 - level * cholesky.inverse_diagonal(factor, points.asked)
     else:
-        factor = _factor(points.second - weight.sum() * np.outer(points.mean, points.mean), level)
-        columns = _solve(factor, (weight[:, None] * (points.target - usual)).T @ x)
-        leverage = weight[last] * _squares(_halfway(factor, x[last]))
+        factor = cholesky.factor(points.second - weight.sum() * np.outer(points.mean, points.mean), level)
+        columns = cholesky.solve(factor, (weight[:, None] * (points.target - usual)).T @ x)
+        leverage = weight[last] * _squares(cholesky.halfway(factor, x[last]))
     leverage = np.minimum(leverage, 0.999)[:, None]
     said = x[last] @ columns.T + usual
     left_out = (said - leverage * points.target[last]) / (1 - leverage)
@@ -190,20 +186,20 @@ def _discriminants(points: _Points, groups: _Groups) -> _Linear:
     within = _squares(apart).sum() + float(points.moments.memory.scatter_trace)
     level = (SHRINKAGE * points.spread + PROPORTION * within) / D
     if points.second is None:
-        factor = _factor(apart @ apart.T, level)
-        columns = (centre - _solve(factor, centre @ apart.T) @ apart) / level
+        factor = cholesky.factor(apart @ apart.T, level)
+        columns = (centre - cholesky.solve(factor, centre @ apart.T) @ apart) / level
     else:
-        factor = _factor(groups.scatter(points), level)
-        columns = _solve(factor, centre)
+        factor = cholesky.factor(groups.scatter(points), level)
+        columns = cholesky.solve(factor, centre)
     among = centre @ columns.T
     norm = among.diagonal()
     cross = points.prototype @ columns.T
     if points.second is None:
         # ⟨x, x⟩ from that of x less its centre, which is a diagonal element: no further system to solve.
         own = cross[np.arange(len(number)), number]
-        square = (1 - level * _inverse_diagonal(factor, len(number))) + 2 * own - norm[number]
+        square = (1 - level * cholesky.inverse_diagonal(factor, len(number))) + 2 * own - norm[number]
     else:
-        square = _squares(_halfway(factor, points.prototype))
+        square = _squares(cholesky.halfway(factor, points.prototype))
     said = np.empty(points.target.shape)
     kernel.discriminate(cross, among, square, points.weight, size, number, owner, said)
     offset = np.where(size > 0, -0.5 * norm, -np.inf)
@@ -272,9 +268,9 @@ def _solve_kernels(
     factor = np.empty((M, M))  # One for all kernels: new memory is slow.
     for e in range(len(noise)):
         kernel.noisy(distance, cubes[e], 1 + noise[e] * doubt, factor)
-        _factor_in_place(factor)
-        dual[e] = _solve(factor, points.target.T).T
-        inverse = _inverse_diagonal(factor, points.asked)
+        cholesky.factor_in_place(factor)
+        dual[e] = cholesky.solve(factor, points.target.T).T
+        inverse = cholesky.inverse_diagonal(factor, points.asked)
         left_out[e] = points.target[points.last] - dual[e, points.last] / inverse[:, None]
     return _Kernels(rate, dual, left_out)
 
@@ -296,14 +292,14 @@ def _whitened(points: _Points, classes: _Groups) -> tuple[_Kernels, _Whitened]:
     P, apart, n = points.prototype, classes.apart, points.weight.sum()
     level = experts.WHITENING * points.spread * n / P.shape[1]
     if points.second is None:
-        root = _factor(apart @ apart.T, level)
-        factor = _halfway(root, apart.T)
+        root = cholesky.factor(apart @ apart.T, level)
+        factor = cholesky.halfway(root, apart.T)
         inside = P @ factor
         square = (_squares(P) - _squares(inside)) / level
         columns = (P - inside @ factor.T) * (2 / level)
         at_mean = (points.mean @ points.mean - ((points.mean @ factor) ** 2).sum()) / level
     else:
-        factor = _inverse_factor(_factor(classes.scatter(points), level))
+        factor = cholesky.inverse_factor(cholesky.factor(classes.scatter(points), level))
         inside = P @ factor
         square = _squares(inside)
         columns = 2 * (inside @ factor.T)
@@ -357,63 +353,6 @@ def _plan(
         points.spread,
     )
     return (tiles, K, *kernels), groups
-
-
-def _factor(matrix: Array, level: float) -> Array:
-    """Lower Cholesky factor of matrix [n, n] + level · I; zero above."""
-    factor = matrix.copy()
-    factor.reshape(-1)[:: len(factor) + 1] += level
-    _factor_in_place(factor, clean=1)
-    return factor
-
-
-def _factor_in_place(matrix: Array, clean: int = 0) -> None:
-    # LAPACK counts columns first: its upper triangle is the lower one here.
-    _, failed = lapack.dpotrf(matrix.T, lower=0, overwrite_a=1, clean=clean)
-    if failed:
-        raise StateError("the memory has become unusable: a matrix is not positive definite")
-
-
-def _solve(factor: Array, rows: Array) -> Array:
-    """Rows [k, n] times the inverse of the matrix."""
-    solved: Array = lapack.dpotrs(factor.T, np.ascontiguousarray(rows).T, lower=0)[0].T
-    return solved
-
-
-def _halfway(factor: Array, rows: Array) -> Array:
-    """Rows [k, n] times the inverse of the transposed factor: their products are those of the matrix."""
-    solved: Array = blas.dtrsm(1.0, factor.T, np.ascontiguousarray(rows).T, lower=0, trans_a=1).T
-    return solved
-
-
-def _inverse_factor(factor: Array) -> Array:
-    """The inverse of the transposed factor."""
-    inverse: Array = np.ascontiguousarray(lapack.dtrtri(factor.T, lower=0)[0])
-    return inverse
-
-
-def _inverse_diagonal(factor: Array, last: int) -> Array:
-    """The last diagonal elements of the inverse of the matrix."""
-    inverse = np.empty((last, last))
-    _invert(factor[len(factor) - last :, len(factor) - last :], inverse)
-    diagonal: Array = kernel.column_squares(inverse)
-    return diagonal
-
-
-def _invert(lower: Array, out: Array) -> None:
-    """Fill the lower triangle of out [n, n] with the inverse of a lower triangular matrix.
-
-    By halves, since LAPACK's own way, column by column, takes twice as long from 200 on.
-    """
-    n, half = len(lower), len(lower) // 2
-    if n <= SMALL:
-        out[:] = lapack.dtrtri(np.ascontiguousarray(lower).T, lower=0)[0].T if n else 0.0
-        return
-    # What LAPACK leaves above the diagonal of a block is none of the matrix.
-    _invert(lower[:half, :half], out[:half, :half])
-    _invert(lower[half:, half:], out[half:, half:])
-    first, second = np.tril(out[:half, :half]), np.tril(out[half:, half:])
-    out[half:, :half] = second @ (-lower[half:, :half] @ first)
 
 
 def _squares(rows: Array) -> Array:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
 from autocl.ops.jit import njit
-from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST, UNSEEN
+from autocl.readouts.combiner import BOUND, CANDIDATES, LOWEST
+from autocl.readouts.examination import UNSEEN
 
 _REACH = 6.0
 

@@ -46,7 +46,7 @@ from autocl.evaluation.world.table import (
 from autocl.learner import Learner, LearnerConfig, ReadoutLearner, ReadoutLearnerConfig
 from autocl.learner.find import find_learner
 from autocl.readouts import ReadoutConfig
-from autocl.readouts.combiner import Evidence
+from autocl.readouts.body import Evidence
 from autocl.readouts.universal import UniversalReadout
 
 F = 12
