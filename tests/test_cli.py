@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from autocl.baselines.base import get_method
 from autocl.cli import features as command
 from autocl.cli.main import COMMANDS, main, run_command
 from autocl.cli.terminal import say, tabulate
-from autocl.cli.train import default_folder, read_order
+from autocl.cli.train import default_folder, read_order, with_beginnings
 from autocl.encoders.backbones import callable_backbone
 from autocl.errors import DataError, InputError
 from autocl.learner.find import learner_file
@@ -299,3 +300,17 @@ def test_words_that_name_nothing_are_refused(tmp_path: Path) -> None:
             run_command("features", ["mine", word])
     with pytest.raises(InputError, match="nothing to compute"):
         command.features("mine", ())
+
+
+def test_a_run_from_nothing_has_the_recipes_it_starts_from_as_stages() -> None:
+    order = read_order(get_recipe("fc100-encoder"), ["--from-nothing", "--seed", "3"])
+    whole = with_beginnings(order.recipe)
+    names = ["fast_two_task", "two-task", "two-task-fc100", "fc100-encoder"]
+    assert [stage.name for stage in whole.all_stages] == names
+    assert {stage.seed for stage in whole.all_stages} == {3}
+    assert not any(stage.init_from for stage in whole.all_stages)
+    assert whole.all_stages[-1] == replace(order.recipe, init_from="", finetune=False)
+    quick = get_recipe("quick")
+    assert with_beginnings(quick) == quick
+    with pytest.raises(InputError, match=r"no recipe makes my\.safetensors"):
+        with_beginnings(replace(quick, init_from="my.safetensors"))

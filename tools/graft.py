@@ -2,6 +2,7 @@
 
 python -m tools.graft everyday split-class NAME     write NAME into the zoo; both halves by name or path
 python -m tools.graft everyday NAME NAME            give NAME, which is there, the present read-out
+python -m tools.graft everyday RECIPE NAME          the encoder that `autocl train RECIPE` has made
 
 A read-out that learns from any features needs no encoder of its own: what it gives away behind one that was
 meta-trained for certain images is measured, not assumed (docs/notebook.md). How an encoder was trained that
@@ -15,9 +16,12 @@ from typing import Any
 
 from tools.record import ZOO, read_records, record_of_run, write_record
 
+from autocl import zoo
+from autocl.cli.train import default_folder
 from autocl.errors import InputError
 from autocl.learner import ReadoutLearner
 from autocl.learner.find import find_learner
+from autocl.recipes import RECIPES, get_recipe
 
 COMMAND = "python -m tools.graft"
 
@@ -41,10 +45,18 @@ def main(args: list[str]) -> None:
     if len(args) != 3:
         sys.exit(__doc__)
     readout, encoder, name = args
-    learner, record = graft(readout, encoder), make_record(readout, encoder, name, ZOO)
+    learner, record = graft(readout, place(encoder)), make_record(readout, encoder, name, ZOO)
     meta = {"name": name, "recipe": "graft", "readout": readout, "encoder": _giver(record)}
     learner.save_pretrained(ZOO / f"{name}.safetensors", meta=meta)
     write_record(name, {"fingerprint": learner.fingerprint(), **record}, ZOO)
+
+
+def place(encoder: str) -> str:
+    """The encoder's name or path; a recipe whose learner does not ship stands for the folder of its run."""
+    if encoder in RECIPES and encoder not in zoo.names():
+        recipe = get_recipe(encoder)
+        return str(default_folder(recipe, recipe))
+    return encoder
 
 
 def make_record(readout: str, encoder: str, name: str, folder: Path) -> dict[str, Any]:
@@ -68,8 +80,8 @@ def make_record(readout: str, encoder: str, name: str, folder: Path) -> dict[str
     trained = {"encoder": known["encoder"]} if encoder == name and "encoder" in known else {}
     if encoder == name and known:
         encoder = _giver(known)
-    elif Path(encoder).is_dir():
-        trained = {"encoder": record_of_run(Path(encoder))}
+    elif Path(place(encoder)).is_dir():
+        trained = {"encoder": record_of_run(Path(place(encoder)))}
     return {"command": f"{COMMAND} {readout} {encoder} {name}", **trained}
 
 

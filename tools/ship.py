@@ -24,7 +24,7 @@ from autocl.evaluation.world.table import rows_of, said, verdict, world_sets
 from autocl.files import read_tensors, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
-from autocl.recipes import RECIPES, get_recipe
+from autocl.recipes import RECIPES
 from autocl.training.recipe import provenance, read_recipe
 
 PURPOSE = {
@@ -260,11 +260,10 @@ def _again(name: str, recipe: RecipeRecord) -> str:
     if not start and command:
         return f" From nothing, by one command:\n\n    {command}\n"
     if start in zoo.names() and command:
-        alike = command_of({**recipe, "init_from": get_recipe(recipe["name"]).init_from})
         return (
             f" From the shipped `{start}`:\n\n    {command}\n\n"
             f"A learner like it from nothing, since `{start}` itself cannot be made again to the bit:\n\n"
-            f"    autocl train {start} --out runs/{start}\n    {alike} --init-from runs/{start}\n"
+            f"    {command} --from-nothing\n"
         )
     # The stage it started from is not in the repository: only one like it can be made.
     return (

@@ -238,15 +238,17 @@ def test_a_learner_of_another_kind_is_no_start(tmp_path: Path) -> None:
         train(tiny(init_from="gemcl"), tmp_path)
 
 
-def test_a_readout_takes_over_the_encoder_of_fast_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("as_stage", [False, True])
+def test_a_readout_takes_over_the_encoder_of_fast_weights(as_stage: bool, tmp_path: Path) -> None:
     fast = train(tiny(steps=1), tmp_path / "fast")
-    base = tiny(steps=1, init_from=str(fast))
+    base = tiny(steps=1)
     learner = ReadoutLearnerConfig(
         n_classes=base.learner.n_classes, channels=base.learner.channels, height=base.learner.height,
         width=base.learner.width, encoder=replace(base.learner.encoder, dropout=0.0),
     )  # fmt: skip
     rate = replace(base.optimiser, lr=0.0, schedule="constant")
-    made = train(replace(base, learner=learner, optimiser=rate), tmp_path / "readout")
+    second = replace(base, learner=learner, optimiser=rate, init_from="" if as_stage else str(fast))
+    made = train(replace(second, stages=(tiny(steps=1),) if as_stage else ()), tmp_path / "readout")
     ours, theirs = (find_learner(path).encoder.state_dict() for path in (made, fast))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 

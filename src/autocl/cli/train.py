@@ -36,6 +36,7 @@ def train(
     out: Left[Path] = None,
     device: str = "auto",
     dry_run: bool = False,
+    from_nothing: bool = False,
 ) -> None:
     """Meta-train a continual learner. Ctrl-C saves and stops.
 
@@ -49,12 +50,14 @@ def train(
             you changed, so that other options are another run.
         device: auto, cpu or cuda.
         dry_run: show the resolved recipe, its size, memory and time; write nothing.
+        from_nothing: where the recipe starts from a shipped learner, make that one first, as stages.
 
     Examples:
         autocl train quick                                    drawn glyphs, no download, minutes on two cores
         autocl train quick --objective.no-acl                 without the backward terms: watch it forget
         autocl train fast_split_class --sources.0.name my_images --learner.channels 3     one folder per class
         autocl train two-task                                 both stages of a learner that ships
+        autocl train three-task --from-nothing                and that of the learner it starts from
         autocl train --resume runs/quick-seed1
         torchrun --nproc-per-node 4 -m autocl train paper_two_task --out runs/two
     """
@@ -62,7 +65,8 @@ def train(
         raise InputError(
             "name a recipe before its options, or --resume FOLDER; autocl train --help lists all"
         )
-    also = [*(["--out", str(out)] if out else []), *(["--dry-run"] if dry_run else [])]
+    flags = (("--dry-run", dry_run), ("--from-nothing", from_nothing))
+    also = [*(["--out", str(out)] if out else []), *(flag for flag, given in flags if given)]
     _resume(resume, ["--device", device, *also])
 
 
@@ -77,6 +81,8 @@ class Order:
     """auto, cpu or cuda."""
     dry_run: bool = False
     """Show the resolved recipe, its size, memory and time; write nothing."""
+    from_nothing: bool = False
+    """Where the recipe starts from a shipped learner: make that one first, by its own recipe, as stages."""
 
 
 def parse(args: list[str]) -> None:
@@ -100,19 +106,22 @@ def _start(name: str, args: Sequence[str]) -> None:
     """Start a run of a recipe, or rehearse it."""
     recipe = get_recipe(name)
     chosen = read_order(recipe, args)
-    check_folders(chosen.recipe)
+    whole = with_beginnings(chosen.recipe) if chosen.from_nothing else chosen.recipe
+    check_folders(whole)
     if chosen.dry_run:
-        print_cost(chosen.recipe, chosen.device)
+        print_cost(whole, chosen.device)
         return
     folder = chosen.out or default_folder(chosen.recipe, recipe)
-    _say_best(train_learner(chosen.recipe, folder, device=chosen.device))
+    _say_best(train_learner(whole, folder, device=chosen.device))
 
 
 def _resume(folder: Path, args: Sequence[str]) -> None:
     """Go on with a run; the trainer says which fields may be changed on the way."""
     order = read_order(read_recipe(folder), args)
-    if order.out is not None or order.dry_run:
-        raise InputError(f"--resume goes on in {folder} itself: leave --out and --dry-run out")
+    if order.out is not None or order.dry_run or order.from_nothing:
+        raise InputError(
+            f"--resume goes on in {folder} itself: leave --out, --dry-run and --from-nothing out"
+        )
     _say_best(train_learner(order.recipe, folder, resume=True, device=order.device))
 
 
@@ -158,6 +167,26 @@ def read_order(recipe: Recipe, args: Sequence[str]) -> Order:
         prog=f"autocl train {recipe.name}",
         config=(tyro.conf.AvoidSubcommands,),
     )
+
+
+def with_beginnings(recipe: Recipe) -> Recipe:
+    """The recipe with that of the shipped learner it starts from as its first stages.
+
+    Raises:
+        InputError: it starts from a file or a learner that no recipe makes.
+
+    Example:
+        >>> [stage.name for stage in with_beginnings(get_recipe("three-task")).all_stages]
+        ['fast_two_task', 'two-task', 'three-task']
+    """
+    if not recipe.init_from:
+        return recipe
+    if recipe.init_from not in RECIPES:
+        raise InputError(
+            f"--from-nothing: no recipe makes {recipe.init_from}, from which {recipe.name} starts"
+        )
+    start = with_beginnings(get_recipe(recipe.init_from))
+    return replace(recipe, init_from="", stages=(*start.stages, replace(start, stages=())))
 
 
 def default_folder(recipe: Recipe, named: Recipe) -> Path:
