@@ -8,7 +8,7 @@ from test_universal import learned, readout, stream
 
 from autocl.readouts import compiled, examination, experts, merging, preparing, reading, universal
 from autocl.readouts.examination import UNSEEN
-from autocl.readouts.memory import FREE, Memory
+from autocl.readouts.memory import FREE, Memory, packed
 from autocl.readouts.universal import UniversalReadout
 
 __all__ = ["readout"]  # the fixture
@@ -146,12 +146,20 @@ def test_a_full_memory_is_squeezed_as_defined(classes: int) -> None:
     f, y = stream(240, 12, classes)
     f, memory = f.double(), Memory.empty(1, 32, f.double())
     with torch.enable_grad():
-        defined = memory.learn(f[:, :150], y[:, :150])
-        defined = defined.learn(f[:, 150:], y[:, 150:])
+        defined, told = memory.learned(f[:, :150], y[:, :150])
+        defined, told_later = defined.learned(f[:, 150:], y[:, 150:])
     with torch.no_grad():
-        ours = memory.learn(f[:, :50], y[:, :50])
+        ours, of_ours = memory.learned(f[:, :50], y[:, :50])
+        mergers = [of_ours]
         for t in range(50, 240):
-            ours = ours.learn(f[:, t : t + 1], y[:, t : t + 1])
+            ours, of_ours = ours.learned(f[:, t : t + 1], y[:, t : t + 1])
+            mergers.append(of_ours)
+    label, row = (torch.cat(parts, 1) for parts in zip(*mergers, strict=True))
+    assert torch.equal(label, torch.cat([told.label, told_later.label], 1))
+    torch.testing.assert_close(row, torch.cat([told.row, told_later.row], 1))
+    torch.testing.assert_close(packed(row.mT @ row), ours.scatter)
+    assert (label[:, :32] == FREE).all()
+    assert (label[:, 32:] != FREE).all()
     assert torch.equal(ours.label, defined.label)
     assert torch.equal(ours.weight, defined.weight)
     torch.testing.assert_close(ours.prototype, defined.prototype)

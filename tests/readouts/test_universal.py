@@ -175,6 +175,7 @@ def test_merging_keeps_first_and_second_moments_of_every_class(
     f, y = stream(150, 5, 4, batch=2)
     memory = Memory.of(learned(readout, f.double(), y, 4))
     assert (memory.label != FREE).all()
+    assert torch.equal(memory.places_of(4), torch.stack([(memory.label == c).sum(1) for c in range(4)], 1))
     second = memory.prototype.mT @ (memory.prototype * memory.weight[..., None])
     second = second + memory.scatter_matrix
     torch.testing.assert_close(second, f.double().mT @ f.double())
@@ -204,6 +205,18 @@ def test_a_state_that_holds_the_whole_scatter_is_renewed(readout: UniversalReado
     assert all(torch.equal(t, state[name]) for name, t in readout.renewed(old).items())
     for form in (state, {**old, "scatter": torch.zeros(1, 9, 8)}, {"count": state["count"]}):
         assert readout.renewed(form) is form
+
+
+def test_a_state_without_directions_is_renewed() -> None:
+    readout = UniversalReadout(9, shapes=4)
+    f, y = stream(300, 9, 3)
+    state = learned(readout, f, y, 3)
+    assert state["directions"].any()
+    renewed = readout.renewed({name: t for name, t in state.items() if name != "directions"})
+    assert renewed["directions"].shape == state["directions"].shape
+    assert renewed["directions"].dtype == torch.float16
+    assert not renewed["directions"].any()
+    assert all(torch.equal(t, state[name]) for name, t in renewed.items() if name != "directions")
 
 
 def test_a_full_memory_merges_the_closest_pair_of_one_label(monkeypatch: pytest.MonkeyPatch) -> None:

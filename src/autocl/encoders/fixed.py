@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, ImageShape
 from autocl.errors import InputError
+from autocl.ops.linear import product_by_rows
 
 
 class Identity(Encoder):
@@ -74,11 +75,6 @@ def _patches(config: EncoderConfig, shape: ImageShape) -> Patches:
     return Patches(**shape._asdict(), patch=config.patch)
 
 
-LEAST_ROWS = 8
-"""Products of fewer rows are filled up with zeros. With one to three, matrix libraries sum in another order,
-so that a picture's features would depend on how many came with it; from four on they do not (MKL)."""
-
-
 class Linear(Encoder):
     """Unit vectors through a linear map that was found from features of many other classes.
 
@@ -106,13 +102,10 @@ class Linear(Encoder):
     def forward(self, x: Tensor) -> Tensor:
         """Unit vectors [n, D] of vectors x [n, F] or [n, F, 1, 1]."""
         unit = F.normalize(x.flatten(1), dim=1)
-        n = len(unit)
-        if n < LEAST_ROWS:
-            unit = F.pad(unit, (0, 0, 0, LEAST_ROWS - n))
-        return F.normalize((unit @ self._map_as(x.dtype))[:n], dim=1)
+        return F.normalize(product_by_rows(unit, self._map_as(x.dtype)), dim=1)
 
     def independent(self, x: Tensor) -> bool:
-        """True: see `LEAST_ROWS`."""
+        """True: see `product_by_rows`."""
         return True
 
     def _map_as(self, dtype: torch.dtype) -> Tensor:

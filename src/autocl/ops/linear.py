@@ -52,6 +52,23 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(x, weight, bias)
 
 
+LEAST_ROWS = 8
+"""Products of fewer rows are filled up with zeros. With one to three, matrix libraries sum in another order,
+so that a row's product would depend on how many came with it; from four on it does not (MKL)."""
+
+
+def product_by_rows(x: Tensor, matrix: Tensor) -> Tensor:
+    """x [n, K] times a matrix [K, N], of which no row depends on how many others there are.
+
+    Example:
+        >>> product_by_rows(torch.ones(1, 2), torch.eye(2))
+        tensor([[1., 1.]])
+    """
+    if len(x) >= LEAST_ROWS:
+        return x @ matrix
+    return (F.pad(x, (0, 0, 0, LEAST_ROWS - len(x))) @ matrix)[: len(x)]
+
+
 class _InBfloat16(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

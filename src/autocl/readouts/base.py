@@ -175,6 +175,8 @@ class ReadoutConfig:
     """lda: share of a multiple of the identity in the covariance; 1 is nearest class mean. Hayes & Kanan use
     1e-4 with thousands of demos; a few dozen of 128 features do not determine a covariance. On features of
     unit length half-way, 0.5, is the best constant-size statistic in most class-incremental cells."""
+    shapes: Natural = 0
+    """universal: directions in which a class may have a width of its own once a stream is long."""
     neighbours: Count = 5
     """knn: how many vote."""
     rate: Positive = 0.03

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from autocl.ops.threads import in_threads
 from autocl.readouts import kernel, reading
-from autocl.readouts.combiner import Combiner, class_sizes
-from autocl.readouts.examination import SHARPNESS, Examination
+from autocl.readouts.combiner import Combiner, Trust, class_sizes
+from autocl.readouts.examination import SHARPNESS
 
 Arrays = tuple[Any, ...]
 
@@ -48,9 +48,8 @@ class Answers:
     dtype: Any
 
     @staticmethod
-    def of(plan: tuple[Arrays, Arrays], exam: Examination, combiner: Combiner) -> "Answers":
-        """Decide whom to trust, and lay everything out."""
-        trust = combiner.judge(exam)
+    def of(plan: tuple[Arrays, Arrays], trust: Trust, combiner: Combiner) -> "Answers":
+        """Lay everything out."""
         H = len(combiner.reader.out.weight[0])
         given = trust.share.shape[1] + 5
         each, among = combiner.reader.each, combiner.reader.among[0]

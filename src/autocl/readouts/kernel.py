@@ -339,3 +339,31 @@ def _near(distance, rate):
 def _cube(near):
     for m in range(len(near)):
         near[m] = near[m] * near[m] * near[m]
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def likelihoods(shapes, begin, end, white, candidates, said):
+    """Log-likelihoods said [Q, C] of whitened vectors [Q, D] in classes [Q, C], as `shapes._gaussian`.
+
+    Args:
+        shapes: centre [N, D], basis [N, R, D], and what `shapes._factors` makes of them.
+        begin: first query of these.
+        end: the one behind the last.
+    """
+    centre, basis, less, inverse, volume = shapes
+    D = white.shape[1]
+    away = np.empty(D, white.dtype)
+    for q in range(begin, end):
+        for i in range(candidates.shape[1]):
+            c = candidates[q, i]
+            square = white.dtype.type(0)
+            for d in range(D):
+                away[d] = white[q, d] - centre[c, d]
+                square += away[d] * away[d]
+            square *= inverse[c]
+            for r in range(basis.shape[1]):
+                along = white.dtype.type(0)
+                for d in range(D):
+                    along += away[d] * basis[c, r, d]
+                square -= along * along * less[c, r]
+            said[q, i] = -0.5 * (square + volume[c])

@@ -36,6 +36,20 @@ UNIT_FROM = 32
 information in their length."""
 
 
+class Mergers(NamedTuple):
+    """What T demos made a memory forget of the classes."""
+
+    label: Tensor
+    """[B, T], the class in which two prototypes became one when the demo came; FREE where none did."""
+    row: Tensor
+    """[B, T, D]: its outer product with itself is what the merger added to the scatter."""
+
+    @staticmethod
+    def none(y: Tensor, x: Tensor) -> "Mergers":
+        """None yet, for demos x [B, T, D] with labels y [B, T]."""
+        return Mergers(torch.full_like(y, FREE), torch.zeros_like(x))
+
+
 class Memory(NamedTuple):
     """Prototypes of B streams; in the order in which their places were taken."""
 
@@ -92,6 +106,11 @@ class Memory(NamedTuple):
         merged = (self.weight > 1).any(1, keepdim=True)
         return torch.where(merged, kept, self.label != FREE)
 
+    def places_of(self, n_classes: int) -> Tensor:
+        """[B, N], prototypes of each class."""
+        held = (self.label != FREE).to(self.weight.dtype)
+        return held.new_zeros(len(held), n_classes).scatter_add(1, self.label.clamp(min=0), held)
+
     def with_places(self, places: int) -> "Memory":
         """The same memory with more free places."""
         batch, have = self.weight.shape
@@ -105,19 +124,28 @@ class Memory(NamedTuple):
 
     def learn(self, x: Tensor, y: Tensor) -> "Memory":
         """Take in demos x [B, T, D] with labels y [B, T], in their order."""
+        return self.learned(x, y)[0]
+
+    def learned(self, x: Tensor, y: Tensor) -> tuple["Memory", Mergers]:
+        """As `learn`, and what was forgotten for it."""
         if x.device.type == "cpu" and x.dtype == self.weight.dtype and not torch.is_grad_enabled():
-            return self._learn_compiled(x, y)
+            return self._learned_compiled(x, y)
         free = (self.label == FREE).sum(1)
         room = min(int(free.min()), x.shape[1])
         memory = self._append(x[:, :room], y[:, :room]) if room else self
+        mergers = Mergers.none(y, x)
         if room == x.shape[1]:
-            return memory
+            return memory, mergers
         if int(free.max()) > room:  # Every stream fills its own places before anything is merged.
             alone = zip(*(of.chunk(len(x)) for of in (*self, x, y)), strict=True)
-            each = [Memory(*parts[:-2]).learn(*parts[-2:]) for parts in alone]
-            return Memory(*(torch.cat(parts) for parts in zip(*each, strict=True)))
-        streams = [_squeeze(*parts) for parts in zip(*memory, x[:, room:], y[:, room:], strict=True)]
-        return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
+            each = [Memory(*parts[:-2]).learned(*parts[-2:]) for parts in alone]
+            memories, told = zip(*each, strict=True)
+            return Memory(*map(torch.cat, zip(*memories, strict=True))), Mergers(
+                *map(torch.cat, zip(*told, strict=True))
+            )
+        late = (x[:, room:], y[:, room:], mergers.label[:, room:], mergers.row[:, room:])
+        streams = [_squeeze(*parts) for parts in zip(*memory, *late, strict=True)]
+        return Memory(*(torch.stack(parts) for parts in zip(*streams, strict=True))), mergers
 
     def without(self, label: int) -> "Memory":
         """The memory without the prototypes of a label. The scatter is of all labels and stays."""
@@ -126,16 +154,17 @@ class Memory(NamedTuple):
             self.prototype * keep[..., None], self.weight * keep, self.label.where(keep, FREE), self.scatter
         )
 
-    def _learn_compiled(self, x: Tensor, y: Tensor) -> "Memory":
-        """`learn` by a kernel that looks at pairs of one label only."""
+    def _learned_compiled(self, x: Tensor, y: Tensor) -> tuple["Memory", Mergers]:
+        """`learned` by a kernel that looks at pairs of one label only."""
         # Imported here because importing numba takes longer than importing all of autocl.
         from autocl.readouts import merging
 
         parts = [t.clone(memory_format=torch.contiguous_format) for t in self]
-        arrays = [t.numpy() for t in (*parts, x.contiguous(), y.contiguous())]
+        mergers = Mergers.none(y.contiguous(), x.contiguous())
+        arrays = [t.numpy() for t in (*parts, x.contiguous(), y.contiguous(), *mergers)]
         for b in range(len(x)):
             merging.learn(*(a[b] for a in arrays), SINGLE)
-        return Memory(*parts)
+        return Memory(*parts), mergers
 
     def _append(self, x: Tensor, y: Tensor) -> "Memory":
         """Put demos into free places, lowest place first."""
@@ -149,9 +178,19 @@ class Memory(NamedTuple):
 
 
 def _squeeze(
-    prototype: Tensor, weight: Tensor, label: Tensor, scatter: Tensor, x: Tensor, y: Tensor
+    prototype: Tensor,
+    weight: Tensor,
+    label: Tensor,
+    scatter: Tensor,
+    x: Tensor,
+    y: Tensor,
+    of: Tensor,
+    row: Tensor,
 ) -> tuple[Tensor, ...]:
-    """Take demos x [T, D] into the full memory of one stream: each makes two of one label become one."""
+    """Take demos x [T, D] into the full memory of one stream: each makes two of one label become one.
+
+    The mergers are written to of [T] and row [T, D].
+    """
     prototype, weight, label = (t.clone() for t in (prototype, weight, label))
     scatter = unpacked(scatter)
     singles, seen = len(weight) // SINGLE, int(weight.sum())
@@ -163,20 +202,21 @@ def _squeeze(
         new = (x[t : t + 1], one, y[t : t + 1])
         place = _scrambled(seen + t) % (seen + t + 1)
         if place < singles:  # The demo stays single; the one that was there goes on.
-            row = slice(place, place + 1)
-            leaving = prototype[row].clone(), weight[row].clone(), label[row].clone()
+            here = slice(place, place + 1)
+            leaving = prototype[here].clone(), weight[here].clone(), label[here].clone()
             prototype[place], weight[place], label[place] = x[t], 1.0, y[t]
             new = leaving
         joining = _merge_cost(p, w, a, *new)[:, 0]
         i = int(joining.argmin())
         pair = int(cost.argmin())
         if joining[i] <= cost.flatten()[pair]:
-            _merge(p, w, scatter, i, new[0][0], float(new[1]))
-            changed = [i]
+            row[t] = _merge(p, w, scatter, i, new[0][0], float(new[1]))
+            changed, of[t] = [i], a[i]
         else:
             i, j = divmod(pair, len(w))
-            _merge(p, w, scatter, i, p[j], float(w[j]))
-            p[j], w[j], a[j] = (of[0] for of in new)
+            row[t] = _merge(p, w, scatter, i, p[j], float(w[j]))
+            of[t] = a[i]
+            p[j], w[j], a[j] = (part[0] for part in new)
             changed = [i, j]
         rows = _merge_cost(p[changed], w[changed], a[changed], p, w, a)
         cost[changed], cost[:, changed] = rows, rows.T
@@ -198,13 +238,19 @@ def _merge_cost(p: Tensor, w: Tensor, a: Tensor, q: Tensor, v: Tensor, b: Tensor
     return (distance * (w[:, None] * v / (w[:, None] + v))).masked_fill(a[:, None] != b, torch.inf)
 
 
-def _merge(prototype: Tensor, weight: Tensor, scatter: Tensor, i: int, x: Tensor, n: float) -> None:
-    """Let prototype i stand for n more demos, whose mean is x. In place."""
+def _merge(prototype: Tensor, weight: Tensor, scatter: Tensor, i: int, x: Tensor, n: float) -> Tensor:
+    """Let prototype i stand for n more demos, whose mean is x. In place.
+
+    Returns:
+        The row [D] whose outer product is added to the scatter.
+    """
     total = weight[i] + n
     step = x - prototype[i]
-    scatter += (weight[i] * n / total) * torch.outer(step, step)
+    spread = weight[i] * n / total
+    scatter += spread * torch.outer(step, step)
     prototype[i] += step * (n / total)
     weight[i] = total
+    return spread.sqrt() * step
 
 
 def packed(matrix: Tensor) -> Tensor:

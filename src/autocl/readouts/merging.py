@@ -24,18 +24,23 @@ def merge_cost(p, w, q, v):
 
 
 @njit(nogil=True, error_model="numpy")
-def _merge(prototype, weight, scatter, i, x, n):
-    """Let prototype i stand for n more demos, whose mean is x [D]; n is of the memory's type. In place."""
+def _merge(prototype, weight, scatter, i, x, n, row):
+    """Let prototype i stand for n more demos, whose mean is x [D]; n is of the memory's type. In place.
+
+    What this adds to the scatter is the outer product of `row` [D].
+    """
     total = weight[i] + n
     spread = weight[i] * n / total
     share = n / total
     step = x - prototype[i]
     for a in range(len(x)):
-        part, row = spread * step[a], scatter[a * (a + 1) // 2 :]
+        part, line = spread * step[a], scatter[a * (a + 1) // 2 :]
         for b in range(a + 1):
-            row[b] += part * step[b]
+            line[b] += part * step[b]
+    length = math.sqrt(spread)
     for a in range(len(x)):
         prototype[i, a] += step[a] * share
+        row[a] = length * step[a]
     weight[i] = total
 
 
@@ -59,10 +64,10 @@ def _scrambled(n):
 
 
 @njit(nogil=True, error_model="numpy")
-def learn(prototype, weight, label, scatter, x, y, single):
-    """Take demos x [T, D] of labels y [T] into a memory, in place; see `memory.Memory.learn`.
+def learn(prototype, weight, label, scatter, x, y, of, row, single):
+    """Take demos x [T, D] of labels y [T] into a memory, in place; see `memory.Memory.learned`.
 
-    One place in `single` keeps a single demo.
+    One place in `single` keeps a single demo. The mergers are written to of [T] and row [T, D].
     """
     t = 0
     for place in range(len(label)):
@@ -70,11 +75,11 @@ def learn(prototype, weight, label, scatter, x, y, single):
             prototype[place], weight[place], label[place] = x[t], weight.dtype.type(1), y[t]
             t += 1
     if t < len(x):
-        squeeze(prototype, weight, label, scatter, len(label) // single, x[t:], y[t:])
+        squeeze(prototype, weight, label, scatter, len(label) // single, x[t:], y[t:], of[t:], row[t:])
 
 
 @njit(nogil=True, error_model="numpy")
-def squeeze(prototype, weight, label, scatter, singles, x, y):
+def squeeze(prototype, weight, label, scatter, singles, x, y, of, row):
     """Take demos x [T, D] of labels y [T] into a full memory: each makes two of one label become one.
 
     In place. The first `singles` places keep single demos.
@@ -115,11 +120,12 @@ def squeeze(prototype, weight, label, scatter, singles, x, y):
                 if found < joining or into < 0:
                     into, joining = i, found
         if into >= 0 and joining <= least:
-            _merge(p, w, scatter, into, new, n)
-            changed[:] = into
+            _merge(p, w, scatter, into, new, n, row[t])
+            changed[:], of[t] = into, c
         else:
             second = near[first]
-            _merge(p, w, scatter, first, p[second], w[second])
+            _merge(p, w, scatter, first, p[second], w[second], row[t])
+            of[t] = a[first]
             p[second], w[second], a[second] = new, n, c
             changed[0], changed[1] = first, second
         for k in range(2):

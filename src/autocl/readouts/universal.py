@@ -23,10 +23,11 @@ from autocl.errors import InputError
 from autocl.layers.base import version_of
 from autocl.readouts.base import READOUTS, Readout, ReadoutConfig, State
 from autocl.readouts.combiner import Combiner, Trust
-from autocl.readouts.examination import UNSEEN, Examination, examine
+from autocl.readouts.examination import LONGEST, UNSEEN, Examination, examine
 from autocl.readouts.experts import NAMES, Experts, all_experts
 from autocl.readouts.memory import FREE, LARGEST, PLACES, UNIT_FROM, Memory, packed
 from autocl.readouts.moments import Moments, compiles
+from autocl.readouts.shapes import Shapes, widened
 
 if TYPE_CHECKING:
     from autocl.readouts.compiled import Answers
@@ -46,15 +47,16 @@ class UniversalReadout(Readout):
 
     Args:
         n_features: F; 0: whatever the first demo of a stream has.
+        shapes: R, directions that are kept of each class for long streams (`shapes.py`).
     """
 
-    per_class = {"count": 1}  # noqa: RUF012 (a ClassVar of Readout)
+    per_class = {"count": 1, "directions": 1}  # noqa: RUF012 (a ClassVar of Readout)
     test_every = 64
     any_length = True
 
-    def __init__(self, n_features: int = 0) -> None:
+    def __init__(self, n_features: int = 0, shapes: int = 0) -> None:
         super().__init__()
-        self.n_features = n_features
+        self.n_features, self.shapes = n_features, shapes
         self.combiner = Combiner(len(NAMES))
         self._latest: tuple[State, object, Empty | Prepared | Compiled] | None = None
 
@@ -71,23 +73,27 @@ class UniversalReadout(Readout):
         like = self.zeros(min(self.n_features, LARGEST))
         memory = Memory.empty(batch, _places(n_classes), like)
         length = torch.full((batch,), self.n_features, device=like.device)
-        return {"count": self.zeros(batch, n_classes), "length": length, **memory._asdict()}
+        count = self.zeros(batch, n_classes)
+        directions = _directions(count, self.shapes, like.shape[-1])
+        return {"count": count, "directions": directions, "length": length, **memory._asdict()}
 
     def grow(self, state: State, n_classes: int) -> State:
         """Room for more classes; more places, too, when there are many."""
         memory = Memory.of(state)
         if (places := _places(n_classes)) > memory.weight.shape[1]:
             memory = memory.with_places(places)
-        count = F.pad(state["count"], (0, n_classes - state["count"].shape[1]))
-        return {**state, "count": count, **memory._asdict()}
+        return {**super().grow(state, n_classes), **memory._asdict()}
 
     def learn(self, f: Tensor, y: Tensor, state: State) -> State:
         """Take the demos into the memory, in their order."""
         x = self.key(f)
         state = _of_length(state, f.shape[-1], x)
         count = state["count"].scatter_add(1, y, torch.ones_like(y, dtype=state["count"].dtype))
-        memory = Memory.of(state)
-        return {**state, "count": count, **memory.learn(x.to(memory.prototype.dtype), y)._asdict()}
+        before = Memory.of(state)
+        memory, mergers = before.learned(x.to(before.prototype.dtype), y)
+        merged = state["count"] - before.places_of(count.shape[1])
+        directions = widened(state["directions"], merged, mergers)
+        return {**state, "count": count, "directions": directions, **memory._asdict()}
 
     def read(self, f: Tensor, state: State) -> Tensor:
         """Logits [B, Q, N] of queries f [B, Q, F]; far below all others for classes without demos."""
@@ -105,14 +111,19 @@ class UniversalReadout(Readout):
         """The state without the prototypes of a class. What its demos added to the scatter, if any, stays."""
         memory = Memory.of(state).without(label)
         moved = torch.where(memory.label > label, memory.label - 1, memory.label)
-        count = torch.cat([state["count"][:, :label], state["count"][:, label + 1 :]], 1)
-        return {**state, **memory._replace(label=moved)._asdict(), "count": count}
+        of_class = {name: state[name] for name in self.per_class}
+        return {**state, **memory._replace(label=moved)._asdict(), **super().forget(of_class, label)}
 
     def renewed(self, state: State) -> State:
-        """Older files hold the scatter as a whole matrix, of which only the lower triangle was ever read."""
+        """Older files know no directions of classes; still older ones hold the scatter as a whole matrix.
+
+        Of that only the lower triangle was ever read.
+        """
         D = state["prototype"].shape[-1] if "prototype" in state else 0
         if "scatter" in state and state["scatter"].shape[1:] == (D, D):
-            return {**state, "scatter": packed(state["scatter"])}
+            state = {**state, "scatter": packed(state["scatter"])}
+        if "directions" not in state and "prototype" in state and "count" in state:
+            state = {**state, "directions": _directions(state["count"], self.shapes, D)}
         return state
 
     def prepare(self, state: State) -> "Empty | Prepared | Compiled":
@@ -141,9 +152,23 @@ class UniversalReadout(Readout):
             from autocl.readouts import compiled, preparing
 
             left_out, plan = preparing.prepare(moments)
-            return Compiled(self, compiled.Answers.of(plan, self._exam(left_out, moments), self.combiner))
+            exam = self._exam(left_out, moments)
+            trust = self.combiner.judge(exam)
+            answers = compiled.Answers.of(plan, trust, self.combiner)
+            return Compiled(self, answers, self._shapes(state, moments, exam, trust)[0])
         experts = all_experts(moments)
-        return Prepared(self, moments, experts, self.combiner.judge(self._exam(experts.left_out, moments)))
+        exam = self._exam(experts.left_out, moments)
+        trust = self.combiner.judge(exam)
+        return Prepared(self, moments, experts, trust, self._shapes(state, moments, exam, trust))
+
+    def _shapes(
+        self, state: State, moments: Moments, exam: Examination, trust: Trust
+    ) -> tuple[Shapes | None, ...]:
+        """The shapes of the classes of each stream, where they count."""
+        if not self.shapes or float(moments.memory.demos.max()) <= LONGEST:
+            return (None,) * len(exam.label)
+        answers = self.combiner.answer(exam.left_out, trust)
+        return tuple(Shapes.of(b, moments, state["directions"], exam, answers) for b in range(len(answers)))
 
     def _exam(self, left_out: Tensor, moments: Moments) -> Examination:
         """Marks of the experts, in the combiner's precision."""
@@ -173,7 +198,8 @@ class UniversalReadout(Readout):
             if needed > free:
                 memory = memory.with_places(memory.weight.shape[1] + needed - free)
             whole = {**whole, **_joined(memory, other._replace(label=label))._asdict()}
-            whole["count"][:, offset : offset + size] = state["count"]
+            for name in self.per_class:
+                whole[name][:, offset : offset + size] = state[name]
             offset += size
         return whole
 
@@ -197,6 +223,8 @@ class Prepared:
     moments: Moments
     experts: Experts
     trust: Trust
+    shapes: tuple[Shapes | None, ...]
+    """Of each stream."""
 
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [B, Q, F]."""
@@ -204,6 +232,8 @@ class Prepared:
         x = self.readout.key(f).double()
         scores = self.experts.read(x).to(self.trust.share.dtype)
         logits = self.readout.combiner.answer(scores, self.trust)
+        looked = zip(self.shapes, x, logits, strict=True)
+        logits = torch.stack([of if shapes is None else shapes.judge(q, of) for shapes, q, of in looked])
         return Answer(logits.masked_fill(~seen[:, None], UNSEEN).to(f.dtype), self._novelty(x).to(f.dtype))
 
     def _novelty(self, x: Tensor) -> Tensor:
@@ -220,17 +250,20 @@ class Compiled:
 
     readout: UniversalReadout
     answers: "Answers"
+    shapes: Shapes | None
 
     def __call__(self, f: Tensor) -> Answer:
         """Answer queries f [1, Q, F]."""
-        logits, novelty = self.answers(self.readout.key(f)[0].double().contiguous())
+        x = self.readout.key(f)[0].double().contiguous()
+        logits, novelty = self.answers(x)
+        logits = logits if self.shapes is None else self.shapes.judge(x, logits)
         return Answer(logits[None].to(f.dtype), novelty[None].to(f.dtype))
 
 
 def moments_of(state: State) -> Moments:
     """Moments of a state for the experts; in float64, since it may hold a million demos."""
-    exact = {name: t.double() if t.is_floating_point() else t for name, t in state.items()}
-    return Moments.of(_used(Memory.of(exact)), state["count"].shape[1])
+    exact = Memory(*(t.double() if t.is_floating_point() else t for t in Memory.of(state)))
+    return Moments.of(_used(exact), state["count"].shape[1])
 
 
 @lru_cache(maxsize=8)
@@ -238,6 +271,11 @@ def _projection(length: int) -> Tensor:
     """Orthogonal directions [length, LARGEST], the same on every machine."""
     normal = np.random.default_rng(length).standard_normal((length, LARGEST))
     return torch.from_numpy(np.linalg.qr(normal)[0])
+
+
+def _directions(count: Tensor, number: int, length: int) -> Tensor:
+    """None yet, for each class of count [B, N]: [B, N, R, D]."""
+    return torch.zeros(*count.shape, number, length, dtype=torch.float16, device=count.device)
 
 
 def _places(n_classes: int) -> int:
@@ -264,7 +302,9 @@ def _of_length(state: State, length: int, like: Tensor) -> State:
     if known == 0:
         batch, places = state["weight"].shape
         memory = Memory.empty(batch, places, like)
-        return {**state, "length": torch.full_like(state["length"], length), **memory._asdict()}
+        directions = _directions(state["count"], state["directions"].shape[2], like.shape[-1])
+        length_now = torch.full_like(state["length"], length)
+        return {**state, "directions": directions, "length": length_now, **memory._asdict()}
     if known != length:
         raise InputError(
             f"the stream began with features of length {known}, these have length {length}: one stream has "
@@ -290,5 +330,5 @@ def _joined(memory: Memory, other: Memory) -> Memory:
 
 @READOUTS.register("universal")
 def _universal(config: ReadoutConfig, n_features: int, n_classes: int) -> Readout:
-    del config, n_classes
-    return UniversalReadout(n_features)
+    del n_classes
+    return UniversalReadout(n_features, config.shapes)
