@@ -71,10 +71,8 @@ class FeatureStore:
             log.warning("feature cache %s is damaged or of something else: making it again", self.folder)
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
-        with (self.folder / "features.npy").open("wb") as file:
-            header = {"descr": self.dtype.str, "fortran_order": False, "shape": tuple(self.meta["shape"])}
-            np.lib.format.write_array_header_1_0(file, header)
-            file.truncate(file.tell() + self.n * self.row_bytes)
+        shape = tuple(self.meta["shape"])
+        np.lib.format.open_memmap(self.folder / "features.npy", "w+", self.dtype, shape, version=(1, 0))
         write_json(self.folder / "meta.json", self.meta)
 
     def missing(self) -> list[tuple[int, slice]]:

@@ -61,8 +61,7 @@ def load(
     check_size(size, channels)
     mean, std = _statistics(info, channels, statistics)
     if info.make is not None:
-        made = SortedImages(info.make(split, size, chosen), size=size, channels=channels).arrays()
-        content = content_hash(made.images, made.starts, made.classes)
+        made = SortedImages(info.make(split, size, chosen), size=(size, size), channels=channels).arrays()
         note = ""
     else:
         layout, paths = find(info, split, root=root)
@@ -76,12 +75,11 @@ def load(
             check_identity(info, layout, paths)
             return layout.read(paths, split, chosen)
 
-        made, content = decoded(key, build, size=size, channels=channels)
+        made = decoded(key, build, size=size, channels=channels)
         note = layout.notes
     notes = "; ".join(text for text in (note, made.notes) if text)
     return made.image_set(
-        name=name, split=split, mean=mean, std=std, hash=content, notes=notes, licence=info.licence,
-        citation=info.citation,
+        name=name, split=split, mean=mean, std=std, notes=notes, licence=info.licence, citation=info.citation
     )  # fmt: skip
 
 
