@@ -113,8 +113,6 @@ class ImageSet(LabelledSet):
     mean: tuple[float, ...]
     """Per-channel mean of pixels scaled to [0, 1]; length C."""
     std: tuple[float, ...]
-    licence: str = ""
-    citation: str = ""
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:

@@ -78,9 +78,7 @@ def load(
         made = decoded(key, build, size=size, channels=channels)
         note = layout.notes
     notes = "; ".join(text for text in (note, made.notes) if text)
-    return made.image_set(
-        name=name, split=split, mean=mean, std=std, notes=notes, licence=info.licence, citation=info.citation
-    )  # fmt: skip
+    return made.image_set(name=name, split=split, mean=mean, std=std, notes=notes)
 
 
 def check_size(size: int, channels: int) -> None:

@@ -135,7 +135,7 @@ def serve(
         kept = f"are kept in {store}" if store else "end with it (--store FOLDER keeps them)"
         say(f"learner: {learner}; sessions {kept}")
         if show:
-            threading.Timer(0.5, _open, [address + (f"#token={token}" if token else "")]).start()
+            threading.Timer(0.5, webbrowser.open, [address + (f"#token={token}" if token else "")]).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
@@ -179,12 +179,3 @@ def _shown(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
-
-
-def _open(address: str) -> None:
-    """Show an address in a browser, if there is one."""
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return
-    webbrowser.open(address)
