@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,24 +39,10 @@ def cache_folder() -> Path:
     return Path(override).expanduser() if override else Path.home() / ".cache" / "autocl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arrays:
-    """The arrays of an image set."""
-
-    images: npt.NDArray[np.uint8]
-    """[n, C, H, W]."""
-    starts: npt.NDArray[np.int64]
-    """[K + 1]."""
-    order: npt.NDArray[np.int64]
-    """[n], position in file order."""
-    classes: tuple[str, ...]
-    notes: str
-    hash: str
-    """See `content_hash`."""
-
-    def image_set(self, **facts: Any) -> ImageSet:
-        """The image set of these arrays; `facts` are its other fields."""
-        return ImageSet(**{**vars(self), **facts})
+def _bare(images: npt.NDArray[np.uint8], **facts: Any) -> ImageSet:
+    """An image set that has neither name nor statistics yet."""
+    channels = images.shape[1]
+    return ImageSet(name="", split="", images=images, mean=(0.0,) * channels, std=(1.0,) * channels, **facts)
 
 
 class SortedImages:
@@ -95,19 +80,19 @@ class SortedImages:
                 chunk[here] = self._blocks[number][wanted[here] - self._starts[number]]
             yield chunk
 
-    def arrays(self) -> Arrays:
-        """Everything in memory."""
+    def image_set(self) -> ImageSet:
+        """Everything in memory, without name and statistics."""
         images = np.concatenate(list(self.chunks()))
-        return Arrays(
-            images=images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes,
-            hash=content_hash(images, self.starts, self.classes),
-        )  # fmt: skip
+        digest = content_hash(images, self.starts, self.classes)
+        return _bare(
+            images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes, hash=digest
+        )
 
 
 def decoded(
     key: Mapping[str, Any], build: Callable[[], Raw], *, size: int, channels: int, edition: str = ""
-) -> Arrays:
-    """The arrays for `key`, from the cache or else built and cached.
+) -> ImageSet:
+    """The image set for `key`, from the cache or else built and cached.
 
     Args:
         key: everything the pixels depend on, as JSON values; `key["name"]` names the folder.
@@ -117,7 +102,7 @@ def decoded(
         edition: what else they depend on; another one takes the place of the one before.
 
     Returns:
-        The arrays, images memory-mapped read-only.
+        It lacks name and statistics; its images are memory-mapped read-only.
     """
     text = json.dumps({"version": VERSION, **key}, sort_keys=True)
     home = cache_folder() / "decoded"
@@ -134,25 +119,20 @@ def decoded(
                 found = _read(folder, text)
     except OSError as error:
         log.warning("%s cannot be written (%s): %s is decoded again on every load", home, error, key["name"])
-    return found or SortedImages(build(), size=(size, size), channels=channels).arrays()
+    return found or SortedImages(build(), size=(size, size), channels=channels).image_set()
 
 
-def _read(folder: Path, key: str) -> Arrays | None:
+def _read(folder: Path, key: str) -> ImageSet | None:
     """The folder's content if it is whole and unchanged since it was written."""
     try:
         meta = json.loads((folder / "meta.json").read_text())
         if meta["key"] != key:  # of another edition
             return None
         images = np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        made = Arrays(
-            images=images,
-            starts=np.array(meta["starts"], np.int64),
-            order=np.array(meta["order"], np.int64),
-            classes=tuple(meta["classes"]),
-            notes=meta["notes"],
-            hash=meta["hash"],
-        )
-        digests = content_hash(images, made.starts, made.classes), _rest_hash(made.order, made.notes)
+        starts, order = (np.array(meta[name], np.int64) for name in ("starts", "order"))
+        classes, notes = tuple(meta["classes"]), meta["notes"]
+        made = _bare(images, starts=starts, order=order, classes=classes, notes=notes, hash=meta["hash"])
+        digests = content_hash(images, starts, classes), _rest_hash(order, notes)
         if digests == (made.hash, meta["rest_hash"]):
             return made
         log.warning("cache folder %s does not match its check sum: making it again", folder)

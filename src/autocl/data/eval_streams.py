@@ -218,19 +218,10 @@ def split_stream(
         ['digits-01', 'digits-23', 'digits-45', 'digits-67', 'digits-89']
     """
     tasks = train.n_classes // classes_per_task if tasks is None else tasks
-    specs = [
-        _spec(train, test, tuple(range(t * classes_per_task, (t + 1) * classes_per_task)))
-        for t in range(tasks)
-    ]
-    return build_stream(
-        specs,
-        shots=shots,
-        run=run,
-        scenario=scenario,
-        demos=demos,
-        part=part,
-        name=f"split-{train.name} {scenario} {tasks}-task",
-    )
+    n = classes_per_task
+    specs = [_spec(train, test, tuple(range(t * n, (t + 1) * n))) for t in range(tasks)]
+    name = f"split-{train.name} {scenario} {tasks}-task"
+    return build_stream(specs, shots=shots, run=run, scenario=scenario, demos=demos, part=part, name=name)
 
 
 def split_omniglot(

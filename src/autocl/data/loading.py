@@ -61,7 +61,7 @@ def load(
     check_size(size, channels)
     mean, std = _statistics(info, channels, statistics)
     if info.make is not None:
-        made = SortedImages(info.make(split, size, chosen), size=(size, size), channels=channels).arrays()
+        made = SortedImages(info.make(split, size, chosen), size=(size, size), channels=channels).image_set()
         note = ""
     else:
         layout, paths = find(info, split, root=root)
@@ -78,7 +78,7 @@ def load(
         made = decoded(key, build, size=size, channels=channels)
         note = layout.notes
     notes = "; ".join(text for text in (note, made.notes) if text)
-    return made.image_set(name=name, split=split, mean=mean, std=std, notes=notes)
+    return replace(made, name=name, split=split, mean=mean, std=std, notes=notes)
 
 
 def check_size(size: int, channels: int) -> None:

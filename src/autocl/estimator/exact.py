@@ -165,7 +165,12 @@ def learn_exact(
                 state = new.get(at, memory.members[at])
                 new[at] = learner.learn_features(f[None, start:stop], y, state)
             except StateError as error:
-                raise _unusable(seen + stop - start, len(outputs)) from error
+                raise StateError(
+                    f"NaN or infinity in the learner's state at demo {seen + stop - start}: these "
+                    f"{len(outputs)} demos were not learned, the memory before them stands. Such a long "
+                    "stream is too much for this learner: take another one, or start afresh (docs/limits.md "
+                    "says up to which length each was measured)"
+                ) from error
             for output in outputs[start:stop]:
                 counts[output] += 1
             seen += stop - start
@@ -180,14 +185,6 @@ def learn_exact(
 def _is_tested(learner: Learner, seen: int) -> bool:
     """Whether the demo after so many others is predicted before it is learned, if its class is known."""
     return seen < TEST_FIRST or seen % learner.test_every == 0
-
-
-def _unusable(demos: int, lost: int) -> StateError:
-    return StateError(
-        f"NaN or infinity in the learner's state at demo {demos}: these {lost} demos were not learned, the "
-        "memory before them stands. Such a long stream is too much for this learner: take another one, or "
-        "start afresh (docs/limits.md says up to which length each was measured)"
-    )
 
 
 def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:

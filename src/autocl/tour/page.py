@@ -54,10 +54,12 @@ def write_tour(path: Path, told: Told) -> Path:
 
 
 def _contest(contest: Contest, last: list[Standing]) -> dict[str, Any]:
+    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
+    draw_curves(figure.subplots(), last, contest.tasks, ink=INK)
     return {
         "contest": contest,
         "last": last,
-        "curves": inline_svg(curves(last, contest.tasks, ink=INK)),
+        "curves": inline_svg(figure),
         "triangles": [(s.contestant.name, heat(s.matrix, contest.tasks)) for s in last],
         "ours": last[0],
         "constant": best_rival(last, keeping=False),
@@ -65,15 +67,8 @@ def _contest(contest: Contest, last: list[Standing]) -> dict[str, Any]:
     }
 
 
-def curves(last: Sequence[Standing], tasks: Sequence[str], *, ink: str = "black") -> Figure:
-    """Accuracy on everything so far, one line each, named at its end."""
-    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
-    draw_curves(figure.subplots(), last, tasks, ink=ink)
-    return figure
-
-
 def draw_curves(ax: Axes, last: Sequence[Standing], tasks: Sequence[str], *, ink: str = "black") -> None:
-    """Draw `curves` on axes."""
+    """Accuracy on everything so far, one line each, named at its end."""
     for i, standing in enumerate(last):
         ours = standing.contestant.learner is not None
         colour = ink if i == len(COLOURS) - 1 else COLOURS[i % len(COLOURS)]  # black would vanish in the dark
