@@ -96,11 +96,9 @@ class Augment:
 
 
 def _thicken(x: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
-    """Blend towards the brightest (amount > 0) or darkest (< 0) of each pixel and its neighbours.
+    """Blend x [n, C, H, W] towards the brightest of each pixel and its neighbours, or the darkest.
 
-    Args:
-        x: [n, C, H, W].
-        amount: [n, 1, 1, 1] in [−1, 1].
+    The amount [n, 1, 1, 1] lies in [−1, 1]; below 0 it is the darkest.
     """
     grow = (amount > 0).flatten()
     signed = torch.where(grow.view(-1, 1, 1, 1), x, -x)

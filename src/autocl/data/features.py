@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
@@ -58,11 +58,6 @@ class FeatureStore:
         self.n, self.chunk, self.dtype = n, chunk, np.dtype(dtype)
         self.row_bytes = n_features * self.dtype.itemsize
 
-    def spans(self) -> Iterator[tuple[int, slice]]:
-        """Every chunk's number and rows."""
-        for number, start in enumerate(range(0, self.n, self.chunk)):
-            yield number, slice(start, min(start + self.chunk, self.n))
-
     def open(self) -> None:
         """Keep what an earlier job left if it belongs to this key, else start empty."""
         if self._is_ours():
@@ -78,9 +73,10 @@ class FeatureStore:
     def missing(self) -> list[tuple[int, slice]]:
         """The chunks that are not there, or not as they were written."""
         rows, sums = self.rows(), self._sums()
+        spans = (slice(start, min(start + self.chunk, self.n)) for start in range(0, self.n, self.chunk))
         return [
             (number, span)
-            for number, span in self.spans()
+            for number, span in enumerate(spans)
             if sums.get(number) != sha256(np.ascontiguousarray(rows[span]).data).hexdigest()
         ]
 

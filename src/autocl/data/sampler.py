@@ -66,11 +66,6 @@ class StreamSampler:
         # Start of every class in the concatenated index space: from image number to class by bisection.
         self._class_starts = torch.from_numpy(np.concatenate([w.first for w in self._whole]))
 
-    @property
-    def n_outputs(self) -> int:
-        """Labels lie in [0, n_outputs)."""
-        return self.config.n_outputs
-
     def batch(self, step: int, lo: int = 0, hi: int | None = None) -> Stream:
         """The streams of a step, or the part [lo, hi) of them.
 
@@ -113,7 +108,7 @@ class StreamSampler:
             pool=pool,
             pool_classes=torch.searchsorted(self._class_starts, pool, right=True) - 1,
             tasks=tuple(tasks),
-            n_outputs=self.n_outputs,
+            n_outputs=config.n_outputs,
             scenario=config.scenario,
         )
 

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autocl.encoders.backbones import Backbone, get_backbone
+from autocl.encoders.backbones import Backbone
 from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
 from autocl.estimator.preprocess import FILES, Form, ImageShape, array_of, is_pictures
@@ -109,15 +109,6 @@ SIDE = 256
 """Pixels a side to which big pictures may be reduced while they are decoded."""
 
 
-def find_backbone(backbone: str | Backbone) -> Backbone:
-    """The backbone that is meant."""
-    if isinstance(backbone, Backbone):
-        return backbone
-    if not isinstance(backbone, str):
-        raise InputError(f"backbone={backbone!r} is neither a name nor a Backbone (see callable_backbone)")
-    return get_backbone(backbone)
-
-
 def to_features(X: Any, backbone: Backbone, form: Form) -> tuple[Tensor, Form]:
     """Features [n, F, 1, 1] of pictures X, as a learner of vectors takes them, and their form.
 
@@ -160,14 +151,6 @@ class Encoded:
     def __getitem__(self, rows: slice) -> "Encoded":
         """Some of the images."""
         return replace(self, features=self.features[rows])
-
-    def check_named(self, named: tuple[object, object]) -> None:
-        """Refuse to be the start of a classifier that was made for another learner."""
-        if self.named != named:
-            raise InputError(
-                f"these images were encoded by a classifier with learner {self.named[0]!r}, not "
-                f"{named[0]!r}: encode them with one like this"
-            )
 
     def check_fits(self, learner: Learner, form: Form) -> None:
         """Refuse a classifier whose learner or backbone has other weights."""

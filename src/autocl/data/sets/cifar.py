@@ -72,7 +72,7 @@ def _read_binary(
     """The official binary archives.
 
     Args:
-        path: cifar-10-binary.tar.gz or cifar-100-binary.tar.gz.
+        path: the archive.
         parts: members PART.bin to read, in this order. Their records are one label byte (CIFAR-100: a coarse
             one before it) and 3,072 pixels.
         classes: those to read; they become classes 0, 1, …
@@ -129,13 +129,7 @@ def _read_cifar10_strips(files: Mapping[str, Path], split: str, options: Options
 
 
 def _read_class_strips(path: Path, parts: tuple[str, ...], classes: tuple[str, ...]) -> Raw:
-    """CIFAR-100 as `{part}/{class}.jpg`, and `meta.json` with the file names of each strip.
-
-    Args:
-        path: the zip.
-        parts: "train", "test" or both; a class has the images of all of them, in this order.
-        classes: those to read; they become classes 0, 1, …
-    """
+    """CIFAR-100 as `{part}/{class}.jpg`, and `meta.json` with the file names of each strip."""
     kind = "CIFAR-100 packed as strips"
 
     def blocks() -> Iterator[Block]:
@@ -156,12 +150,9 @@ def _binary(name: str, md5: str) -> tuple[DataFile]:
 
 _CIFAR10_BINARY = _binary("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530")
 _CIFAR100_BINARY = _binary("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8")
-_CIFAR100_STRIPS = (
-    DataFile(
-        name="cifar100_jpeg.zip",
-        sha256="0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6",
-    ),
-)
+_CIFAR10_WEBP = "6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c"
+_CIFAR100_JPEG = "0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6"
+_CIFAR100_STRIPS = (DataFile(name="cifar100_jpeg.zip", sha256=_CIFAR100_JPEG),)
 _JPEG_NOTE = "the images went through JPEG (quality 96), so pixels differ a little from CIFAR-100's own"
 _Wanted = tuple[tuple[str, ...], tuple[str, ...]]
 """Parts of CIFAR-100 to read, and classes in them."""
@@ -187,12 +178,7 @@ _CIFAR10 = SetInfo(
         FileLayout(title="official binary archive", files=_CIFAR10_BINARY, read=_read_cifar10),
         FileLayout(
             title="packed strips",
-            files=(
-                DataFile(
-                    name="cifar10_webp.zip",
-                    sha256="6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c",
-                ),
-            ),
+            files=(DataFile(name="cifar10_webp.zip", sha256=_CIFAR10_WEBP),),
             read=_read_cifar10_strips,
             notes="the training split has only the first 20,000 of CIFAR-10's 50,000 training images",
         ),

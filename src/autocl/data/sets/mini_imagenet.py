@@ -12,6 +12,7 @@ from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _SPLITS = ("train", "val", "test")
 _BLOCK = 300
+_JPEG_SUM = "9f07641d457f1628ef91f6f462a32777e18b51976b1a056f8600e8a4252370b7"
 
 
 def _read_arrays(files: Mapping[str, Path], split: str, options: Options) -> Raw:
@@ -97,12 +98,7 @@ _SET = SetInfo(
         ),
         FileLayout(
             title="packed 32×32 strips",
-            files=(
-                DataFile(
-                    name="mini_imagenet32_jpeg.zip",
-                    sha256="9f07641d457f1628ef91f6f462a32777e18b51976b1a056f8600e8a4252370b7",
-                ),
-            ),
+            files=(DataFile(name="mini_imagenet32_jpeg.zip", sha256=_JPEG_SUM),),
             read=_read_strips,
             notes="resized from 84 to 32 pixels with a Lanczos filter and stored as JPEG",
         ),

@@ -3,7 +3,7 @@
 import gzip
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -30,13 +30,7 @@ _TOTAL = 1 << 26
 
 
 def read_idx_pair(images: Path, labels: Path, classes: tuple[str, ...]) -> Raw:
-    """Images and labels of one split.
-
-    Args:
-        images: idx file [n, H, W].
-        labels: idx file [n] with values below the number of classes.
-        classes: names of labels 0, 1, …
-    """
+    """One split, from idx files of images [n, H, W] and of labels [n], numbers of the classes."""
 
     def blocks() -> Iterator[Block]:
         with _opened(labels, 1) as (file, shape):
@@ -84,21 +78,18 @@ def _rows(file: IO[bytes], shape: tuple[int, ...], count: int) -> npt.NDArray[np
     return np.frombuffer(body, np.uint8).reshape(count, *shape[1:])
 
 
-def _reader(classes: tuple[str, ...]) -> Callable[[Mapping[str, Path], str, Options], Raw]:
+def _layout(sums: tuple[str, str, str, str], classes: tuple[str, ...], *bases: str) -> FileLayout:
+    """The four files; `sums` in the order of `_NAMES`, `bases` = folders they can be downloaded from."""
+
     def read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
         images, labels = (files[name] for name, part in _NAMES.items() if part == split)
         return read_idx_pair(images, labels, classes)
 
-    return read
-
-
-def _layout(sums: tuple[str, str, str, str], classes: tuple[str, ...], *bases: str) -> FileLayout:
-    """The four files; `sums` in the order of `_NAMES`, `bases` = folders they can be downloaded from."""
     files = tuple(
         DataFile(name=name, sha256=sha256, urls=tuple(base + name for base in bases), splits=(split,))
         for (name, split), sha256 in zip(_NAMES.items(), sums, strict=True)
     )
-    return FileLayout(title="official idx files", files=files, read=_reader(classes))
+    return FileLayout(title="official idx files", files=files, read=read)
 
 
 _MNIST = SetInfo(

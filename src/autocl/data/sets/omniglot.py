@@ -31,16 +31,10 @@ _ZIPS = {
 _MEMBER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d\d)/(\d{4})_(\d\d)\.png")
 
 
-def split_of(alphabet: str, number: int) -> str:
-    """Split that the character belongs to.
-
-    Args:
-        alphabet: folder name, e.g. "Hebrew".
-        number: the character's number in the file names, 1 to 1623.
-    """
-    if alphabet in VALIDATION_ALPHABETS:
+def _split_of(drawing: re.Match[str]) -> str:
+    if drawing[1] in VALIDATION_ALPHABETS:
         return "val"
-    return "test" if number >= FIRST_TEST_CHARACTER else "train"
+    return "test" if int(drawing[3]) >= FIRST_TEST_CHARACTER else "train"
 
 
 def _read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
@@ -77,7 +71,7 @@ def _listed(path: Path, split: str) -> list[str]:
         matches = [match for name in archive.namelist() if (match := _MEMBER.fullmatch(name)) is not None]
     if not matches:
         raise damaged(path, kind, "no member is like images_background/Alphabet/character01/0001_01.png")
-    return sorted(match[0] for match in matches if split_of(match[1], int(match[3])) == split)
+    return sorted(match[0] for match in matches if _split_of(match) == split)
 
 
 _SET = SetInfo(

@@ -13,6 +13,7 @@ from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _URL = "http://ufldl.stanford.edu/housenumbers/"
 _MD5 = {"train": "e26dedcc434d2e4c54c9b2d4a06d8373", "test": "eb5a983be6a315427106f1b164d9cef3"}
+_PART_SUM = "166e2ba84f2533b505a7b73e97663f7e513a330a3243c82ca80dc470cd939230"
 _DIGITS = tuple("0123456789")
 _BLOCK = 1000
 _TOTAL = 1 << 28
@@ -84,12 +85,7 @@ _SET = SetInfo(
         ),
         FileLayout(
             title="part as npz",
-            files=(
-                DataFile(
-                    name="svhn_train_first1083.npz",
-                    sha256="166e2ba84f2533b505a7b73e97663f7e513a330a3243c82ca80dc470cd939230",
-                ),
-            ),
+            files=(DataFile(name="svhn_train_first1083.npz", sha256=_PART_SUM),),
             read=_read_part,
             notes="only the first 1,083 of SVHN's 73,257 training crops, and none of its test crops",
         ),

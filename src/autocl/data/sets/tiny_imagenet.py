@@ -18,6 +18,7 @@ SHARED_CLASSES = frozenset({
 """Classes of Tiny-ImageNet that mini-ImageNet has, too: 14 of its train, 6 val and 5 test classes."""
 
 _KIND = "Tiny-ImageNet's archive"
+_PACKED_SUM = "344f109c49386287a2955c321fb6e391ea86be7d3bb614e2b8fc61d54414d24a"
 _BLOCK = 500
 _TOTAL = 1 << 29
 """Bytes of the official archive's tree, 260 MB, tar's padding, and some to spare."""
@@ -87,12 +88,7 @@ _SET = SetInfo(
         ),
         FileLayout(
             title="packed 32×32 tar",
-            files=(
-                DataFile(
-                    name="tiny-imagenet-200-32x32.tar.xz",
-                    sha256="344f109c49386287a2955c321fb6e391ea86be7d3bb614e2b8fc61d54414d24a",
-                ),
-            ),
+            files=(DataFile(name="tiny-imagenet-200-32x32.tar.xz", sha256=_PACKED_SUM),),
             read=_read,
             notes="resized from 64 to 32 pixels beforehand",
         ),
