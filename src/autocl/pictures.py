@@ -1,4 +1,4 @@
-"""Picture files and Pillow images to upright bytes: the only place that opens a stranger's file."""
+"""Picture files and Pillow images to upright bytes, and back: the only place that opens a stranger's file."""
 
 import io
 import warnings
@@ -80,6 +80,13 @@ def upright(
         raise FileError(f"{name}: no such file") from error
     except Exception as error:  # damaged files make Pillow raise almost anything
         raise FileError(f"{name}: not an image, or a damaged one ({error})") from error
+
+
+def png(image: Image.Image) -> bytes:
+    """A picture as a PNG file."""
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
 
 
 def _loaded(image: Image.Image, channels: int | None, at_least: int, max_pixels: int) -> Image.Image:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Task
 
 IntArray = npt.NDArray[np.int64]
@@ -80,11 +79,6 @@ def permutations(rng: Rng, rows: int, k: int) -> IntArray:
     return rng.random((rows, k)).argsort(axis=1)
 
 
-def whole_set(inputs: LabelledSet, offset: int) -> ClassIndex:
-    """Every class and image of a set whose rows start at `offset` of the concatenated index space."""
-    return ClassIndex(first=offset + inputs.starts[:-1], count=inputs.counts)
-
-
 def draw_pool(
     rng: Rng, sets: Sequence[ClassIndex], used: Sequence[int], *, classes: int, images: int
 ) -> tuple[dict[int, ClassIndex], IntArray]:
@@ -92,7 +86,7 @@ def draw_pool(
 
     Args:
         rng: the generator that decides.
-        sets: all sets, see `whole_set`.
+        sets: all sets, their images numbered one set after the other.
         used: the numbers of the sets that take part in this step, increasing.
         classes: how many classes of each set.
         images: how many images of each class.

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from autocl.config import check_choice
 from autocl.data.archives import Raw
 from autocl.data.cache import SortedImages, decoded
 from autocl.data.catalog import SetInfo, describe
@@ -105,8 +106,7 @@ def _statistics(
     info: SetInfo, channels: int, which: Literal["default", "paper"]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation for the channels asked for."""
-    if which not in ("default", "paper"):
-        raise InputError(f"statistics={which!r} is not possible: choose 'default' or 'paper'")
+    check_choice("statistics", which, ("default", "paper"))
     mean, std = info.mean, info.std
     if which == "paper" and info.paper_mean is not None and info.paper_std is not None:
         mean, std = info.paper_mean, info.paper_std

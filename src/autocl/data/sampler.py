@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from autocl.data.draw import draw_pool, whole_set
+from autocl.data.draw import ClassIndex, draw_pool
 from autocl.data.drawn_streams import draw_streams, plan_sets
 from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
 from autocl.data.preprocess import Standardise
@@ -62,7 +62,8 @@ class StreamSampler:
             )
         check_sets(self.sets, config)
         self._offsets = np.cumsum([0, *(int(s.starts[-1]) for s in self.sets[:-1])])
-        self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
+        firsts = (s.starts[:-1] + at for s, at in zip(self.sets, self._offsets, strict=True))
+        self._whole = [ClassIndex(first=f, count=s.counts) for s, f in zip(self.sets, firsts, strict=True)]
         # Start of every class in the concatenated index space: from image number to class by bisection.
         self._class_starts = torch.from_numpy(np.concatenate([w.first for w in self._whole]))
 

@@ -25,7 +25,6 @@ from autocl.estimator.inputs import (
     Encoded,
     InputTypeError,
     check_image_shape,
-    check_vectors,
     length_of,
     listed,
     to_features,
@@ -96,12 +95,11 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def vectors(X: Any) -> Any:
             known = "vectors" in form
             try:
-                read = validate_data(self, X, reset=not known) if learning or known else check_array(X)
+                return validate_data(self, X, reset=not known) if learning or known else check_array(X)
             except TypeError as error:
                 raise InputTypeError(str(error)) from error
             except ValueError as error:
                 raise InputError(str(error)) from error
-            return check_vectors(read, learner.config, shape)
 
         return to_input(listed(X), learner.config, form, image_shape=shape, read_vectors=vectors)
 

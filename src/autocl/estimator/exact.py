@@ -21,11 +21,12 @@ K = classes seen so far.
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from autocl.config import check_choice
 from autocl.errors import InputError, StateError
 from autocl.estimator.labels import preview
 from autocl.estimator.state import ClassifierState
@@ -68,8 +69,7 @@ def ensure_outputs(
     if not new:
         return memory
     N, total = learner.config.n_classes, len(memory.labels) + len(new)
-    if overflow not in ("error", "ensemble"):
-        raise InputError(f"overflow={overflow!r} is not possible: choose 'error' or 'ensemble'")
+    check_choice("overflow", overflow, get_args(Overflow))
     if total > N and overflow == "error" and not learner.grows:
         raise InputError(
             f"{total} classes, but this learner has {N} outputs (new now: {preview(new)}); nothing was "

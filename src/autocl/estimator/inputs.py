@@ -6,7 +6,6 @@ frozen backbone; `Encoded` images have passed an encoder before.
 Shape legend: n = images, F = features.
 """
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
 from autocl.estimator.preprocess import FILES, Form, ImageShape, array_of, is_pictures
 from autocl.learner import Learner
-from autocl.learner.config import LearnerConfig
 from autocl.pictures import upright
 
 DEFAULT, VECTORS = "everyday", "vectors"
@@ -68,24 +66,6 @@ def check_image_shape(shape: Any) -> ImageShape:
         return tuple(int(s) for s in sides)
     raise InputError(
         f"image_shape={shape!r} is not possible: give (height, width) or (height, width, channels)"
-    )
-
-
-def check_vectors(X: npt.NDArray[Any], config: LearnerConfig, image_shape: ImageShape) -> npt.NDArray[Any]:
-    """Vectors [n, F], unless the learner wants images and nobody said that they are some."""
-    F = X.shape[1]
-    if image_shape is not None or (config.takes_vectors and config.channels == F):
-        return X
-    if config.takes_vectors:
-        raise InputError(f"vectors of {F} values, but this learner was made for {config.channels}")
-    shape = next(
-        ((s, s, c)[: 2 if c == 1 else 3] for c in (1, 3) if (s := math.isqrt(F // c)) ** 2 * c == F), None
-    )
-    named = f"image_shape={shape}" if shape else "image_shape=(height, width)"
-    raise InputError(
-        f"X is {list(X.shape)}: vectors of {F} values, but this learner was made for images. If every row is "
-        f"a flattened image, say so with {named}; if X is a single image, pass X[None]; for feature vectors "
-        'use ContinualClassifier("vectors")'
     )
 
 

@@ -23,7 +23,6 @@ from starlette.staticfiles import StaticFiles
 from autocl.errors import InputError
 from autocl.play.api import Api
 from autocl.play.engine import Engine
-from autocl.play.forms import Handler
 from autocl.play.guard import LOOPBACK, Guard, Limits
 from autocl.play.sessions import Sessions
 
@@ -65,8 +64,8 @@ def make_app(
 
     routes = [
         *api.routes(),
-        Route("/", _file("index.html")),
-        Route("/docs", _file("docs.html")),
+        Route("/", lambda request: FileResponse(PAGE / "index.html")),
+        Route("/docs", lambda request: FileResponse(PAGE / "docs.html")),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     guard = Middleware(Guard, hosts=hosts, token=token, public=PUBLIC)
@@ -78,13 +77,6 @@ def make_app(
     )
     app.state.api = api
     return app
-
-
-def _file(name: str) -> Handler:
-    async def send(request: Request) -> Response:
-        return FileResponse(PAGE / name)
-
-    return send
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

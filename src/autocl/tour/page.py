@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from autocl.evaluation.trace import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.page import INK, heat, inline, inline_svg, write_page
 from autocl.figures.plots import COLOURS, quiet
+from autocl.pictures import png
 from autocl.tour import photographs
 from autocl.tour.contest import Contest, Mistake, Standing, best_rival
 from autocl.tour.pair import MOMENTS, Half, setting
@@ -42,7 +42,9 @@ class Told:
 def write_tour(path: Path, told: Told) -> Path:
     """Write the page."""
     first = told.contests[0][1][0].contestant.name
-    mistakes = [(m, inline(_png(m))) for m in told.wrong[:MOST_MISTAKES]]
+    # Dark ink on light paper reads better on a page than the other way round.
+    shown = [(m, Image.fromarray(255 - m.image)) for m in told.wrong[:MOST_MISTAKES]]
+    mistakes = [(m, inline(png(x.resize((56, 56), Image.Resampling.BICUBIC)))) for m, x in shown]
     return write_page(
         path, Path(__file__).with_name("page.html"), told=told, first=first, mistakes=mistakes,
         more=max(0, len(told.wrong) - MOST_MISTAKES), moments=MOMENTS, setting=setting(),
@@ -98,10 +100,3 @@ def _rates(film: WeightFilm) -> Figure:
     for text in (*ax.texts, *(legend.get_texts() if legend else ())):
         text.set_color(INK)
     return figure
-
-
-def _png(mistake: Mistake) -> bytes:
-    out = BytesIO()
-    # Dark ink on light paper reads better on a page than the other way round.
-    Image.fromarray(255 - mistake.image).resize((56, 56), Image.Resampling.BICUBIC).save(out, format="PNG")
-    return out.getvalue()
