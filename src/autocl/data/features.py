@@ -214,16 +214,8 @@ def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> Featur
     """The folder of these features in the cache, whether it exists or not."""
     if not pictures.hash or len(pictures) == 0:
         raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
-    key = json.dumps(
-        {
-            "version": VERSION,
-            "pictures": pictures.hash,
-            "backbone": backbone.fingerprint,
-            "n_features": backbone.n_features,
-            "dtype": dtype,
-        },
-        sort_keys=True,
-    )
+    made_by = {"backbone": backbone.fingerprint, "n_features": backbone.n_features, "dtype": dtype}
+    key = json.dumps({"version": VERSION, "pictures": pictures.hash, **made_by}, sort_keys=True)
     label = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{pictures.name}-{backbone.name}")[:60]
     folder = cache_folder() / "features" / f"{label}-{_digest(key)[:16]}"
     return FeatureStore(

@@ -189,10 +189,9 @@ def _is_tested(learner: Learner, seen: int) -> bool:
 
 def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
-    parts = []
+    K = len(memory.labels)
     with torch.inference_mode(), _solvable():
-        for rows in _blocks(learner, f):
-            parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
+        parts = [scores(learner, memory.members, rows)[0, :, :K] for rows in _blocks(learner, f)]
     answers = torch.cat(parts)[: len(f)]
     known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
     if not bool(known.isfinite().all()):

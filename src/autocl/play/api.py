@@ -213,7 +213,7 @@ def _summary(session: Session) -> Summary:
 
 
 def _answers(found: list[Answer], seen: Encoded, features: bool, top: int | None = None) -> list[Answer]:
-    """With the first few labels only, and with features where wanted: base64 of little-endian float32."""
+    """Their first few labels only; with features of unit length, little-endian float32, where wanted."""
     for answer, row in zip(found, seen.features.float().cpu().numpy(), strict=True):
         answer["answers"] = answer["answers"][:top]
         if features:
