@@ -117,7 +117,7 @@ class TestErrorsChangeNothing:
         assert vars(clf) == known
 
     def test_overflow_must_be_one_of_two(self):
-        with pytest.raises(InputError, match="'error' or 'ensemble'"):
+        with pytest.raises(InputError, match="choose one of error, ensemble"):
             ContinualClassifier(small(), overflow="drop").fit(images(1), [0])
 
     def test_a_learner_that_is_nothing_known(self):

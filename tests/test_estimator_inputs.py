@@ -101,7 +101,7 @@ def test_shapes_of_vectors():
     assert vectors_to_images(np.zeros((2, 1)), "pad").shape == (2, 1, 1)
     with pytest.raises(InputError, match="image_shape"):
         vectors_to_images(x, (5, 5))
-    with pytest.raises(InputError, match="takes images: pass image_shape"):
+    with pytest.raises(InputError, match=r"made for images.*image_shape=\(height, width\)"):
         vectors_to_images(np.zeros((2, 13)), None)
 
 

@@ -15,22 +15,23 @@ from autocl.files import (
     check_tensors,
     read_tensors,
     remove_drafts,
-    write_atomic,
+    write_bytes,
     write_json,
     write_tensors,
     write_text,
 )
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     path = tmp_path / "value.json"
     write_json(path, {"a": 1})
 
-    def fail(name: str) -> None:
+    def fail(handle: int) -> None:
         raise OSError("disk full")
 
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(FileError, match="disk full"):
-        write_atomic(path, fail)
+        write_bytes(path, b"new")
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
 
@@ -79,26 +80,28 @@ def test_the_umask_is_obeyed_and_never_set(tmp_path, monkeypatch):
     assert (tmp_path / "x.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_killed_writers_left_is_removed_but_nothing_that_is_being_written(tmp_path):
+def test_what_killed_writers_left_is_removed_but_nothing_that_is_being_written(tmp_path, monkeypatch):
     killed, other = tmp_path / ".x.json.0123abcd.tmp", tmp_path / ".y.json.0123abcd.tmp"
     mine = tmp_path / ".notes.tmp"
     for file in (killed, other, mine):
         file.write_text("half")
 
-    def write(name: str) -> None:
+    def meanwhile(handle: int) -> None:
+        monkeypatch.undo()
         write_json(tmp_path / "x.json", {"meanwhile": 1})  # another writer of the same file
         remove_drafts(tmp_path)
-        Path(name).write_text('{"last": 1}')
 
-    write_atomic(tmp_path / "x.json", write)
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    write_bytes(tmp_path / "x.json", b'{"last": 1}')
     assert json.loads((tmp_path / "x.json").read_text()) == {"last": 1}
     assert sorted(p.name for p in tmp_path.iterdir()) == [".notes.tmp", "x.json"]
 
 
 def test_a_killed_writer_leaves_nothing_for_long(tmp_path):
     script = (
-        "import os, signal, sys; from autocl.files import write_atomic\n"
-        "write_atomic(sys.argv[1], lambda name: os.kill(os.getpid(), signal.SIGKILL))"
+        "import os, signal, sys; from autocl.files import write_bytes\n"
+        "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_bytes(sys.argv[1], b'half')"
     )
     path = tmp_path / "x.json"
     for _ in range(2):

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autocl.encoders.backbones.sources import HALF
 from autocl.encoders.vit import ViT, ViTConfig
-from autocl.files import write_atomic
+from autocl.files import write_bytes
 from autocl.training.recipe import Source
 from autocl.training.run import load_sets
 
@@ -50,7 +50,7 @@ def augmented(pixels: np.ndarray, rng: np.random.Generator) -> Tensor:
 def save(vit: ViT, out: Path) -> None:
     """In half precision."""
     weights = {name: value.half().contiguous() for name, value in vit.state_dict().items()}
-    write_atomic(out, lambda draft: save_file(weights, draft))
+    write_bytes(out, as_bytes(weights))
 
 
 def main() -> None:

@@ -188,7 +188,7 @@ def _check_value(where: str, value: Any, hint: Any) -> None:
     elif origin is tuple:
         _check_tuple(where, value, arguments)
     elif isinstance(hint, type) and not _is(value, hint):
-        raise InputError(f"{where} must be {_word(hint)}, got {value!r}")
+        raise InputError(f"{where} must be {_WORDS.get(hint, f'a {hint.__name__}')}, got {value!r}")
 
 
 def _check_union(where: str, value: Any, options: Sequence[Any]) -> None:
@@ -196,10 +196,9 @@ def _check_union(where: str, value: Any, options: Sequence[Any]) -> None:
     for option in options:
         try:
             _check_value(where, value, option)
+            return
         except InputError as error:
             errors.append(error)
-        else:
-            return
     # The first alternative is the usual one; the others are mostly None.
     raise errors[0]
 
@@ -215,22 +214,12 @@ def _check_tuple(where: str, value: Any, arguments: Sequence[Any]) -> None:
 
 
 def _is(value: Any, kind: type) -> bool:
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
     return isinstance(value, kind)
 
 
-def _word(kind: type) -> str:
-    words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        str: "text",
-        types.NoneType: "nothing",
-    }
-    return words.get(kind, f"a {kind.__name__}")
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
 
 
 def _read(where: str, value: Any, hint: Any) -> Any:

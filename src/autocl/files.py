@@ -34,8 +34,8 @@ DRAFT = ".tmp"
 """Ending of files that are still being written: .NAME.RANDOM.tmp."""
 
 
-def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place.
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Fill a temporary file beside `path`, flush it to disk, then rename it into place.
 
     An existing file's permissions are kept, and a symbolic link to it stays one. What killed processes left
     half-written under the same name is removed.
@@ -49,16 +49,16 @@ def write_atomic(path: str | Path, write: Callable[[str], None]) -> None:
     except (OSError, ValueError) as error:
         raise FileError(f"cannot write to {Path(asked).parent}: {error}; choose another folder") from error
     try:
-        write(draft)
-        with suppress(FileNotFoundError):
-            os.chmod(draft, path.stat().st_mode & 0o777)
-        with open(draft, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except (OSError, SafetensorError) as error:
+        with os.fdopen(handle, "wb") as file:  # closing it ends the lock, too
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+            with suppress(FileNotFoundError):
+                os.chmod(draft, path.stat().st_mode & 0o777)
+            os.replace(draft, path)
+    except OSError as error:
         raise FileError(f"could not write {asked}: {error}; a previous file is untouched") from error
     finally:
-        os.close(handle)  # ends the lock, too
         Path(draft).unlink(missing_ok=True)
 
 
@@ -118,15 +118,6 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write bytes atomically."""
-
-    def write(name: str) -> None:
-        Path(name).write_bytes(data)
-
-    write_atomic(path, write)
-
-
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
     """Write tensors with metadata and a SHA-256 of both. `meta["kind"]` says what the file is."""
     kept = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
@@ -152,7 +143,12 @@ def read_tensors(path: str | Path, *, kind: str) -> tuple[dict[str, Tensor], dic
         with safe_open(path, framework="pt") as file:
             meta = dict(file.metadata() or {})
             # Before the tensors: their reading can be long, and the wrong kind of file is a common mistake.
-            _check_kind(path, meta, kind)
+            ours = meta.get("format") in (UNSEALED, SEALED)
+            if not ours or meta.get("kind") != kind:
+                found = (
+                    f"an autocl {meta.get('kind', 'file of no kind')}" if ours else "not written by autocl"
+                )
+                raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
     except FileError:
         raise
@@ -200,13 +196,6 @@ def check_tensors(where: str | Path, tensors: Mapping[str, Tensor], wanted: Mapp
             raise FileError(f"{where}: {name} is {found}, but must be {need}")
         if t.is_floating_point() and not bool(torch.isfinite(t).all()):
             raise FileError(f"{where}: {name} holds NaN or infinity")
-
-
-def _check_kind(path: Path, meta: Mapping[str, str], kind: str) -> None:
-    ours = meta.get("format") in (UNSEALED, SEALED)
-    if not ours or meta.get("kind") != kind:
-        found = f"an autocl {meta.get('kind', 'file of no kind')}" if ours else "not written by autocl"
-        raise FileError(f"{path}: expected an autocl {kind} file, but this one is {found}")
 
 
 class Holder(Protocol):

@@ -1,4 +1,4 @@
-"""Picture files and Pillow images to upright bytes: the only place that opens a stranger's file."""
+"""Picture files and Pillow images to upright bytes, and back: the only place that opens a stranger's file."""
 
 import io
 import warnings
@@ -12,6 +12,8 @@ from PIL import Image
 from autocl.errors import FileError, InputError
 
 Pixels = npt.NDArray[np.uint8]
+Source = bytes | str | Path | IO[bytes] | Image.Image
+"""An image file, its bytes, or a Pillow image."""
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 """File formats that are opened. Pillow knows more; each is a decoder that a stranger's file could attack."""
@@ -32,11 +34,7 @@ _NOTES = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
 
 
 def decode(
-    source: bytes | str | Path | IO[bytes] | Image.Image,
-    *,
-    channels: int | None = None,
-    at_least: int = 0,
-    max_pixels: int = MAX_PIXELS,
+    source: Source, *, channels: int | None = None, at_least: int = 0, max_pixels: int = MAX_PIXELS
 ) -> Pixels:
     """Pixels of one picture, uint8 [H, W] or [H, W, 3]: `upright` as an array.
 
@@ -48,11 +46,7 @@ def decode(
 
 
 def upright(
-    source: bytes | str | Path | IO[bytes] | Image.Image,
-    *,
-    channels: int | None = None,
-    at_least: int = 0,
-    max_pixels: int = MAX_PIXELS,
+    source: Source, *, channels: int | None = None, at_least: int = 0, max_pixels: int = MAX_PIXELS
 ) -> Image.Image:
     """One picture, upright, with 8 bits a channel; what is transparent shows white.
 
@@ -86,6 +80,13 @@ def upright(
         raise FileError(f"{name}: no such file") from error
     except Exception as error:  # damaged files make Pillow raise almost anything
         raise FileError(f"{name}: not an image, or a damaged one ({error})") from error
+
+
+def png(image: Image.Image) -> bytes:
+    """A picture as a PNG file."""
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
 
 
 def _loaded(image: Image.Image, channels: int | None, at_least: int, max_pixels: int) -> Image.Image:

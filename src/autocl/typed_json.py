@@ -203,11 +203,8 @@ def _demand(holds: bool, what: str, value: Any, where: str, place: str) -> None:
 
 
 def _short(value: Any) -> str:
-    match value:
-        case dict():
-            return f"an object of {len(value)}"
-        case list():
-            return f"a list of {len(value)}"
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     return short(value, 40)
 
 

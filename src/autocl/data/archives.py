@@ -31,11 +31,8 @@ Block = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 SMALL = 1 << 21
 """Bytes that no single picture of the sets is larger than, and pixels likewise; strips included."""
 
-_COMPRESSIONS: dict[bytes, Callable[..., IO[bytes]]] = {
-    b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
-    b"\xfd7zXZ\x00": cast("Callable[..., IO[bytes]]", lzma.open),
-    b"BZh": cast("Callable[..., IO[bytes]]", bz2.open),
-}
+_COMPRESSIONS: dict[bytes, Callable[..., Any]]
+_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}
 """First bytes of each kind of compressed file, and the function that opens it."""
 
 
@@ -164,9 +161,8 @@ def extract(path: Path, names: Collection[str], folder: Path, *, total: int) -> 
             shutil.copyfileobj(content, file)
         if out[name].stat().st_size != member.size:
             raise EOFError(f"{member.name} is cut off")
-    for name in names:
-        if name not in out:
-            raise KeyError(f"it has no member {name}")
+    if missing := [name for name in names if name not in out]:
+        raise KeyError(f"it has no member {missing[0]}")
     return out
 
 

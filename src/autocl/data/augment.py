@@ -76,7 +76,15 @@ class Augment:
             angle = spread(math.radians(self.rotate))
             size = factor(self.scale)
             mirror = torch.where(torch.rand(n, generator=generator) < self.flip, -1.0, 1.0)
-            x = _move(x, angle, size, spread(self.shear), mirror, spread(2 * self.shift, 2))
+            shear, shift = spread(self.shear), spread(2 * self.shift, 2)
+            cos, sin = torch.cos(angle) / size, torch.sin(angle) / size
+            rows = [
+                torch.stack([cos * mirror, cos * shear - sin, shift[:, 0]], dim=1),
+                torch.stack([sin * mirror, sin * shear + cos, shift[:, 1]], dim=1),
+            ]
+            grid = F.affine_grid(torch.stack(rows, dim=1), list(x.shape), align_corners=False)
+            # What comes from outside repeats the border.
+            x = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
         if self.brightness or self.contrast or self.colour:
             mean = x.mean(dim=(1, 2, 3), keepdim=True)
             x = (x - mean) * factor(self.contrast).view(n, 1, 1, 1) + mean
@@ -88,40 +96,11 @@ class Augment:
 
 
 def _thicken(x: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
-    """Blend towards the brightest (amount > 0) or darkest (< 0) of each pixel and its neighbours.
+    """Blend x [n, C, H, W] towards the brightest of each pixel and its neighbours, or the darkest.
 
-    Args:
-        x: [n, C, H, W].
-        amount: [n, 1, 1, 1] in [−1, 1].
+    The amount [n, 1, 1, 1] lies in [−1, 1]; below 0 it is the darkest.
     """
     grow = (amount > 0).flatten()
     signed = torch.where(grow.view(-1, 1, 1, 1), x, -x)
     around = F.max_pool2d(signed, 3, stride=1, padding=1)
     return torch.lerp(signed, around, amount.abs()) * torch.where(grow, 1.0, -1.0).view(-1, 1, 1, 1)
-
-
-def _move(
-    x: torch.Tensor,
-    angle: torch.Tensor,
-    size: torch.Tensor,
-    shear: torch.Tensor,
-    mirror: torch.Tensor,
-    shift: torch.Tensor,
-) -> torch.Tensor:
-    """Resample under one affine map per image; what comes from outside repeats the border.
-
-    Args:
-        x: [n, C, H, W].
-        angle: radians [n].
-        size: factor [n].
-        shear: tangent [n].
-        mirror: 1 or −1, [n].
-        shift: [n, 2] in half sides.
-    """
-    cos, sin = torch.cos(angle) / size, torch.sin(angle) / size
-    rows = [
-        torch.stack([cos * mirror, cos * shear - sin, shift[:, 0]], dim=1),
-        torch.stack([sin * mirror, sin * shear + cos, shift[:, 1]], dim=1),
-    ]
-    grid = F.affine_grid(torch.stack(rows, dim=1), list(x.shape), align_corners=False)
-    return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)

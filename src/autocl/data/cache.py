@@ -3,7 +3,7 @@
 One folder per decoded split: `images.npy` and `meta.json`. A folder appears by one rename, so it is either
 whole or absent; what it holds is believed only after its SHA-256 has been computed anew (0.1 s per 120 MB).
 
-Shape legend: n = images, C = channels, S = size in pixels, K = classes.
+Shape legend: n = images, C = channels, H, W = pixels, K = classes.
 """
 
 import json
@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,23 +39,10 @@ def cache_folder() -> Path:
     return Path(override).expanduser() if override else Path.home() / ".cache" / "autocl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arrays:
-    """The arrays of an image set."""
-
-    images: npt.NDArray[np.uint8]
-    """[n, C, S, S]."""
-    starts: npt.NDArray[np.int64]
-    """[K + 1]."""
-    order: npt.NDArray[np.int64]
-    """[n], position in file order."""
-    classes: tuple[str, ...]
-    notes: str
-
-    def image_set(self, **facts: Any) -> ImageSet:
-        """The image set of these arrays; `facts` are its other fields."""
-        arrays = {"images": self.images, "starts": self.starts, "classes": self.classes, "order": self.order}
-        return ImageSet(**arrays, **facts)  # type: ignore[arg-type]  # checked by the set itself
+def _bare(images: npt.NDArray[np.uint8], **facts: Any) -> ImageSet:
+    """An image set that has neither name nor statistics yet."""
+    channels = images.shape[1]
+    return ImageSet(name="", split="", images=images, mean=(0.0,) * channels, std=(1.0,) * channels, **facts)
 
 
 class SortedImages:
@@ -66,10 +52,10 @@ class SortedImages:
     holds them a second time.
     """
 
-    def __init__(self, raw: Raw, *, size: int, channels: int) -> None:
+    def __init__(self, raw: Raw, *, size: tuple[int, int], channels: int) -> None:
         self._blocks, parts = [], []
         for images, part in raw.blocks:
-            self._blocks.append(resize(images, (size, size), channels))
+            self._blocks.append(resize(images, size, channels))
             parts.append(part)
         labels = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         counts = np.bincount(labels, minlength=len(raw.classes))
@@ -77,13 +63,13 @@ class SortedImages:
             empty = repr(raw.classes[int(counts.argmin())]) if raw.classes else "any name"
             raise DataError(f"no image of a class {empty} was found: the data is incomplete, get it again")
         self._starts = np.cumsum([0, *(len(block) for block in self._blocks)])
-        self.shape = (len(labels), channels, size, size)
+        self.shape = (len(labels), channels, *size)
         self.classes, self.notes = raw.classes, raw.notes
         self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
         self.order = np.argsort(labels, kind="stable").astype(np.int64)
 
     def chunks(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """The images sorted by class, in file order within a class: [m, C, S, S]."""
+        """The images sorted by class, in file order within a class: [m, C, H, W]."""
         rows = max(1, _CHUNK // int(np.prod(self.shape[1:])))
         for at in range(0, len(self.order), rows):
             wanted = self.order[at : at + rows]
@@ -94,18 +80,19 @@ class SortedImages:
                 chunk[here] = self._blocks[number][wanted[here] - self._starts[number]]
             yield chunk
 
-    def arrays(self) -> Arrays:
-        """Everything in memory."""
+    def image_set(self) -> ImageSet:
+        """Everything in memory, without name and statistics."""
         images = np.concatenate(list(self.chunks()))
-        return Arrays(
-            images=images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes
+        digest = content_hash(images, self.starts, self.classes)
+        return _bare(
+            images, starts=self.starts, order=self.order, classes=self.classes, notes=self.notes, hash=digest
         )
 
 
 def decoded(
     key: Mapping[str, Any], build: Callable[[], Raw], *, size: int, channels: int, edition: str = ""
-) -> tuple[Arrays, str]:
-    """The arrays for `key`, from the cache or else built and cached.
+) -> ImageSet:
+    """The image set for `key`, from the cache or else built and cached.
 
     Args:
         key: everything the pixels depend on, as JSON values; `key["name"]` names the folder.
@@ -115,55 +102,45 @@ def decoded(
         edition: what else they depend on; another one takes the place of the one before.
 
     Returns:
-        The arrays (images memory-mapped read-only), and their content hash.
+        It lacks name and statistics; its images are memory-mapped read-only.
     """
     text = json.dumps({"version": VERSION, **key}, sort_keys=True)
     home = cache_folder() / "decoded"
     folder = home / f"{key['name']}-{sha256(text.encode()).hexdigest()[:16]}"
     text += edition
-    found = _read(folder, text)
-    if found is not None:
+    if (found := _read(folder, text)) is not None:
         return found
     try:
         home.mkdir(parents=True, exist_ok=True)
         with FileLock(home / f"{folder.name}.lock"):
             found = _read(folder, text)  # another process may have made it while this one waited
             if found is None:
-                _write(folder, text, build(), size=size, channels=channels)
+                _write(folder, text, SortedImages(build(), size=(size, size), channels=channels))
                 found = _read(folder, text)
     except OSError as error:
         log.warning("%s cannot be written (%s): %s is decoded again on every load", home, error, key["name"])
-    if found is None:
-        made = SortedImages(build(), size=size, channels=channels).arrays()
-        return made, content_hash(made.images, made.starts, made.classes)
-    return found
+    return found or SortedImages(build(), size=(size, size), channels=channels).image_set()
 
 
-def _read(folder: Path, key: str) -> tuple[Arrays, str] | None:
+def _read(folder: Path, key: str) -> ImageSet | None:
     """The folder's content if it is whole and unchanged since it was written."""
     try:
         meta = json.loads((folder / "meta.json").read_text())
         if meta["key"] != key:  # of another edition
             return None
         images = np.load(folder / "images.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        made = Arrays(
-            images=images,
-            starts=np.array(meta["starts"], np.int64),
-            order=np.array(meta["order"], np.int64),
-            classes=tuple(meta["classes"]),
-            notes=meta["notes"],
-        )
-        digests = content_hash(images, made.starts, made.classes), _rest_hash(made.order, made.notes)
-        sound = digests == (meta["hash"], meta["rest_hash"])
+        starts, order = (np.array(meta[name], np.int64) for name in ("starts", "order"))
+        classes, notes = tuple(meta["classes"]), meta["notes"]
+        made = _bare(images, starts=starts, order=order, classes=classes, notes=notes, hash=meta["hash"])
+        digests = content_hash(images, starts, classes), _rest_hash(order, notes)
+        if digests == (made.hash, meta["rest_hash"]):
+            return made
+        log.warning("cache folder %s does not match its check sum: making it again", folder)
     except FileNotFoundError:
-        return None
+        pass
     except Exception as error:  # damaged bytes make json and numpy raise almost anything
         log.warning("cache folder %s is damaged (%s): making it again", folder, error)
-        return None
-    if not sound:
-        log.warning("cache folder %s does not match its check sum: making it again", folder)
-        return None
-    return made, meta["hash"]
+    return None
 
 
 def _rest_hash(order: npt.NDArray[np.int64], notes: str) -> str:
@@ -171,11 +148,10 @@ def _rest_hash(order: npt.NDArray[np.int64], notes: str) -> str:
     return sha256(order.tobytes() + notes.encode()).hexdigest()
 
 
-def _write(folder: Path, key: str, raw: Raw, *, size: int, channels: int) -> None:
+def _write(folder: Path, key: str, made: SortedImages) -> None:
     """Build beside the final place, then rename: a reader sees all of it or nothing."""
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
-        made = SortedImages(raw, size=size, channels=channels)
         digest = start_hash(made.shape, made.starts, made.classes)
         with (draft / "images.npy").open("wb") as file:
             header = {"descr": "|u1", "fortran_order": False, "shape": made.shape}

@@ -1,7 +1,7 @@
 """The catalogue: what is known about every image set before any of its files is opened.
 
-Each file in `autocl.data.sets` describes a set, or several made from the same files, and registers it here:
-adding a set touches one file.
+Each file in `autocl.data.sets` describes a set, or several made from the same files; every `SetInfo` at the
+top of one is found here by itself.
 """
 
 import importlib
@@ -57,7 +57,7 @@ class SetInfo:
 
     name: str
     title: str
-    splits: tuple[str, ...]
+    splits: tuple[str, ...] = ("train", "test")
     layouts: tuple[FileLayout, ...] = ()
     """In order of preference when several lie in the same folder. Empty: the set is made, not read."""
     make: Callable[[str, int, Options], Raw] | None = None
@@ -91,12 +91,6 @@ CATALOG: dict[str, SetInfo] = {}
 """Every set `load` knows by name."""
 
 
-def register(info: SetInfo) -> SetInfo:
-    """Add a set to the catalogue."""
-    CATALOG[info.name] = info
-    return info
-
-
 def describe(name: str) -> SetInfo:
     """The entry of a set; a `DataError` that lists the names when there is none."""
     own = "; images of your own are a folder with one folder per class"
@@ -104,4 +98,5 @@ def describe(name: str) -> SetInfo:
 
 
 for _module in pkgutil.iter_modules(sets.__path__, sets.__name__ + "."):
-    importlib.import_module(_module.name)
+    _found = vars(importlib.import_module(_module.name)).values()
+    CATALOG |= {info.name: info for info in _found if isinstance(info, SetInfo)}

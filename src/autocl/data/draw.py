@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autocl.data.imageset import LabelledSet
 from autocl.data.stream import Task
 
 IntArray = npt.NDArray[np.int64]
+Rng = np.random.Generator
 
 _SORTED_KEYS = 1 << 14
 """Up to so many keys, sorting them all takes less time than Floyd's k rounds of array operations."""
@@ -28,11 +28,11 @@ class ClassIndex:
     count: IntArray
     """[K]."""
 
-    def classes(self, rng: np.random.Generator, rows: int, k: int) -> IntArray:
+    def classes(self, rng: Rng, rows: int, k: int) -> IntArray:
         """k different classes for each row, [rows, k]."""
         return sample_without_replacement(rng, np.full(rows, len(self.first)), k)
 
-    def images(self, rng: np.random.Generator, classes: IntArray, k: int) -> IntArray:
+    def images(self, rng: Rng, classes: IntArray, k: int) -> IntArray:
         """k different images of each class: [...] -> [..., k], in random order."""
         flat = classes.reshape(-1)
         chosen = self.first[flat, None] + sample_without_replacement(rng, self.count[flat], k)
@@ -45,7 +45,7 @@ def task_of(source: int, **arrays: IntArray | None) -> Task:
     return Task(source=source, **tensors)  # type: ignore[arg-type]  # names and source are typed there
 
 
-def sample_without_replacement(rng: np.random.Generator, n: IntArray, k: int) -> IntArray:
+def sample_without_replacement(rng: Rng, n: IntArray, k: int) -> IntArray:
     """k different numbers out of range(n[r]) for every row r, in uniformly random order.
 
     Small draws sort random keys; large ones run Floyd's algorithm on all rows at once, whose cost depends on
@@ -74,24 +74,19 @@ def sample_without_replacement(rng: np.random.Generator, n: IntArray, k: int) ->
     return np.take_along_axis(chosen, permutations(rng, len(n), k), axis=1)
 
 
-def permutations(rng: np.random.Generator, rows: int, k: int) -> IntArray:
+def permutations(rng: Rng, rows: int, k: int) -> IntArray:
     """A random permutation of range(k) for each row, [rows, k]."""
     return rng.random((rows, k)).argsort(axis=1)
 
 
-def whole_set(inputs: LabelledSet, offset: int) -> ClassIndex:
-    """Every class and image of a set whose rows start at `offset` of the concatenated index space."""
-    return ClassIndex(first=offset + inputs.starts[:-1], count=inputs.counts)
-
-
 def draw_pool(
-    rng: np.random.Generator, sets: Sequence[ClassIndex], used: Sequence[int], *, classes: int, images: int
+    rng: Rng, sets: Sequence[ClassIndex], used: Sequence[int], *, classes: int, images: int
 ) -> tuple[dict[int, ClassIndex], IntArray]:
     """Draw `classes` classes of each used set and `images` images of each class.
 
     Args:
         rng: the generator that decides.
-        sets: all sets, see `whole_set`.
+        sets: all sets, their images numbered one set after the other.
         used: the numbers of the sets that take part in this step, increasing.
         classes: how many classes of each set.
         images: how many images of each class.

@@ -13,14 +13,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from autocl.data.draw import ClassIndex, IntArray, permutations, task_of
+from autocl.data.draw import ClassIndex, IntArray, Rng, permutations, task_of
 from autocl.data.stream import Task
 from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 
 AnyConfig = StreamConfig | RandomStreamConfig
+Sources = Mapping[int, ClassIndex]
+"""What the sets that take part in a step offer, by their number."""
 
 
-def plan_sets(rng: np.random.Generator, config: AnyConfig, step: int, n_sets: int) -> IntArray:
+def plan_sets(rng: Rng, config: AnyConfig, step: int, n_sets: int) -> IntArray:
     """The set of each task of this step, [M]; for tasks of random shape the sets to draw from, increasing."""
     if isinstance(config, RandomStreamConfig):  # no order to keep: every step draws its sets afresh
         return np.sort(rng.permutation(n_sets)[: config.sets_per_step])
@@ -33,20 +35,14 @@ def plan_sets(rng: np.random.Generator, config: AnyConfig, step: int, n_sets: in
     return (np.arange(tasks) - step) % n_sets
 
 
-def draw_streams(
-    rng: np.random.Generator,
-    config: AnyConfig,
-    plan: IntArray,
-    sources: Mapping[int, ClassIndex],
-    streams: int,
-) -> list[Task]:
+def draw_streams(rng: Rng, config: AnyConfig, plan: IntArray, sources: Sources, streams: int) -> list[Task]:
     """Draw shape, classes, labels and images of B streams.
 
     Args:
         rng: the generator that decides.
         config: the shape of the streams, or the range of shapes.
         plan: from `plan_sets`.
-        sources: what the sets named in it offer.
+        sources: of the sets named in it.
         streams: B.
 
     Returns:
@@ -58,19 +54,23 @@ def draw_streams(
 
 
 def _draw_regular(
-    rng: np.random.Generator,
-    config: StreamConfig,
-    order: IntArray,
-    sources: Mapping[int, ClassIndex],
-    streams: int,
+    rng: Rng, config: StreamConfig, order: IntArray, sources: Sources, streams: int
 ) -> list[Task]:
-    config = replace(config, tasks=len(order), min_tasks=None)
+    M, N, K, Q = len(order), config.ways, config.shots, config.queries
     if config.min_shots is not None:
-        shots = int(rng.integers(config.min_shots, config.shots + 1))
-        config = replace(config, shots=shots, min_shots=None)
-    N, K, Q = config.ways, config.shots, config.queries
-    classes = _draw_classes(rng, config, order, sources, streams)
-    labels = _label_classes(rng, config, streams)
+        K = int(rng.integers(config.min_shots, K + 1))
+        config = replace(config, shots=K, min_shots=None)
+    classes = np.empty((streams, M, N), np.int64)  # class numbers within each task's source
+    for s in np.unique(order).tolist():
+        at = np.flatnonzero(order == s)
+        if config.classes == "disjoint":
+            drawn = sources[s].classes(rng, streams, len(at) * N)
+        else:
+            drawn = sources[s].classes(rng, streams * len(at), N)
+        classes[:, at] = drawn.reshape(streams, len(at), N)
+    labels = permutations(rng, streams * M, N).reshape(streams, M, N)
+    if config.scenario == "class":
+        labels += N * np.arange(M)[:, None]
     turn = np.arange(Q) // N
     rows = np.arange(streams)[:, None]
     tasks = []
@@ -96,41 +96,8 @@ def _draw_regular(
     return tasks
 
 
-def _draw_classes(
-    rng: np.random.Generator,
-    config: StreamConfig,
-    order: IntArray,
-    sources: Mapping[int, ClassIndex],
-    streams: int,
-) -> IntArray:
-    """Class numbers within each task's source, [B, M, N]."""
-    N = config.ways
-    classes = np.empty((streams, config.tasks, N), np.int64)
-    for s in np.unique(order).tolist():
-        at = np.flatnonzero(order == s)
-        if config.classes == "disjoint":
-            drawn = sources[s].classes(rng, streams, len(at) * N)
-        else:
-            drawn = sources[s].classes(rng, streams * len(at), N)
-        classes[:, at] = drawn.reshape(streams, len(at), N)
-    return classes
-
-
-def _label_classes(rng: np.random.Generator, config: StreamConfig, streams: int) -> IntArray:
-    """Labels of the classes of every task, [B, M, N]."""
-    M, N = config.tasks, config.ways
-    labels = permutations(rng, streams * M, N).reshape(streams, M, N)
-    if config.scenario == "class":
-        labels += N * np.arange(M)[:, None]
-    return labels
-
-
 def _draw_random(
-    rng: np.random.Generator,
-    config: RandomStreamConfig,
-    used: IntArray,
-    sources: Mapping[int, ClassIndex],
-    streams: int,
+    rng: Rng, config: RandomStreamConfig, used: IntArray, sources: Sources, streams: int
 ) -> list[Task]:
     lengths = _draw_lengths(rng, config)
     slots, origin = _draw_slots(rng, config, lengths, streams)
@@ -161,7 +128,7 @@ def _draw_random(
     return tasks
 
 
-def _draw_lengths(rng: np.random.Generator, config: RandomStreamConfig) -> IntArray:
+def _draw_lengths(rng: Rng, config: RandomStreamConfig) -> IntArray:
     """Demos of each task, [M]: a plan with `ways` classes of `shots` demos in each task would fit."""
     M = int(rng.integers(1, config.max_tasks + 1))
     lengths, left = np.empty(M, np.int64), config.n_outputs
@@ -174,7 +141,7 @@ def _draw_lengths(rng: np.random.Generator, config: RandomStreamConfig) -> IntAr
 
 
 def _draw_slots(
-    rng: np.random.Generator, config: RandomStreamConfig, lengths: IntArray, streams: int
+    rng: Rng, config: RandomStreamConfig, lengths: IntArray, streams: int
 ) -> tuple[IntArray, IntArray]:
     """Slots of all demos [B, L], task by task and class by class; and the task that adds each slot [B, J]."""
     J, W = config.n_outputs, config.max_ways
@@ -200,9 +167,7 @@ def _draw_slots(
     return np.concatenate(parts, axis=1), origin
 
 
-def _draw_shots(
-    rng: np.random.Generator, config: RandomStreamConfig, ways: IntArray, length: int
-) -> IntArray:
+def _draw_shots(rng: Rng, config: RandomStreamConfig, ways: IntArray, length: int) -> IntArray:
     """Demos of each class of a task, [B, W]: 1 to max_shots for the first `ways`, 0 for others, sum = length.
 
     Every class has max_shots - 1 tickets beside its sure demo, and the task's demos are drawn among the
@@ -221,7 +186,7 @@ def _draw_shots(
     return shots
 
 
-def _arrange(rng: np.random.Generator, slots: IntArray, lengths: IntArray, interleave: float) -> IntArray:
+def _arrange(rng: Rng, slots: IntArray, lengths: IntArray, interleave: float) -> IntArray:
     """Shuffle the demos within each task, and across the tasks of a stream that are interleaved: [B, L]."""
     apart = rng.random((len(slots), len(lengths))) >= interleave
     group = np.repeat(apart.cumsum(axis=1), lengths, axis=1)
@@ -229,12 +194,7 @@ def _arrange(rng: np.random.Generator, slots: IntArray, lengths: IntArray, inter
 
 
 def _draw_images(
-    rng: np.random.Generator,
-    config: RandomStreamConfig,
-    used: IntArray,
-    sources: Mapping[int, ClassIndex],
-    origin: IntArray,
-    n_tasks: int,
+    rng: Rng, config: RandomStreamConfig, used: IntArray, sources: Sources, origin: IntArray, n_tasks: int
 ) -> IntArray:
     """Images of the class behind every slot, [B, J, E]: first those to be asked, then those to be shown."""
     streams, J = origin.shape
@@ -250,7 +210,7 @@ def _draw_images(
     return images
 
 
-def _draw_n_labels(rng: np.random.Generator, config: RandomStreamConfig, streams: int) -> IntArray:
+def _draw_n_labels(rng: Rng, config: RandomStreamConfig, streams: int) -> IntArray:
     """Number of labels that the classes of each stream share, [B, 1]."""
     if config.share_chance == 0:  # draws nothing: streams of such configs stay what they were
         return np.full((streams, 1), config.n_outputs)
@@ -259,7 +219,7 @@ def _draw_n_labels(rng: np.random.Generator, config: RandomStreamConfig, streams
     return np.where(shared, few, config.n_outputs)
 
 
-def _ask(rng: np.random.Generator, present: np.ndarray, queries: int) -> tuple[IntArray, IntArray]:
+def _ask(rng: Rng, present: np.ndarray, queries: int) -> tuple[IntArray, IntArray]:
     """The slot that each query asks about and how often it was asked before, both [B, Q]."""
     order = np.where(present, rng.random(present.shape), np.inf).argsort(axis=1)
     ways = present.sum(axis=1)[:, None]

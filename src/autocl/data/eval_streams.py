@@ -199,16 +199,13 @@ def split_stream(
 ) -> Stream:
     """Split-MNIST and its kin: the classes of a set in order, a few per task (0/1, 2/3, …).
 
+    Arguments that are not listed are those of `build_stream`.
+
     Args:
         train: demos come from here.
         test: queries come from here.
-        scenario: "domain" or "class".
-        shots: demos per class.
-        run: number of the run, decides the demos.
         classes_per_task: classes that a task owns.
         tasks: how many tasks, from the first class on; default: as many as the set has classes for.
-        demos: see `build_stream`.
-        part: see `build_stream`.
 
     Example:
         >>> from autocl.data import load
@@ -218,19 +215,10 @@ def split_stream(
         ['digits-01', 'digits-23', 'digits-45', 'digits-67', 'digits-89']
     """
     tasks = train.n_classes // classes_per_task if tasks is None else tasks
-    specs = [
-        _spec(train, test, tuple(range(t * classes_per_task, (t + 1) * classes_per_task)))
-        for t in range(tasks)
-    ]
-    return build_stream(
-        specs,
-        shots=shots,
-        run=run,
-        scenario=scenario,
-        demos=demos,
-        part=part,
-        name=f"split-{train.name} {scenario} {tasks}-task",
-    )
+    n = classes_per_task
+    specs = [_spec(train, test, tuple(range(t * n, (t + 1) * n))) for t in range(tasks)]
+    name = f"split-{train.name} {scenario} {tasks}-task"
+    return build_stream(specs, shots=shots, run=run, scenario=scenario, demos=demos, part=part, name=name)
 
 
 def split_omniglot(
@@ -272,12 +260,11 @@ def five_datasets(
 ) -> Stream:
     """The paper's *mini* 5-datasets: the first 2 classes of each set, class-incremental.
 
+    Arguments that are not listed are those of `build_stream`.
+
     Args:
         sets: (train, test) of CIFAR-10, MNIST, Fashion-MNIST, SVHN and notMNIST, in the paper's order; test
             is None for a copy of a set that has no test images apart.
-        shots: demos per class.
-        run: number of the run, decides the demos.
-        demos: see `build_stream`.
     """
     specs = [_spec(train, test, (0, 1)) for train, test in sets]
     return build_stream(specs, shots=shots, run=run, scenario="class", demos=demos, name="5-datasets")

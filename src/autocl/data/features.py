@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
@@ -58,11 +58,6 @@ class FeatureStore:
         self.n, self.chunk, self.dtype = n, chunk, np.dtype(dtype)
         self.row_bytes = n_features * self.dtype.itemsize
 
-    def spans(self) -> Iterator[tuple[int, slice]]:
-        """Every chunk's number and rows."""
-        for number, start in enumerate(range(0, self.n, self.chunk)):
-            yield number, slice(start, min(start + self.chunk, self.n))
-
     def open(self) -> None:
         """Keep what an earlier job left if it belongs to this key, else start empty."""
         if self._is_ours():
@@ -71,18 +66,17 @@ class FeatureStore:
             log.warning("feature cache %s is damaged or of something else: making it again", self.folder)
             shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True)
-        with (self.folder / "features.npy").open("wb") as file:
-            header = {"descr": self.dtype.str, "fortran_order": False, "shape": tuple(self.meta["shape"])}
-            np.lib.format.write_array_header_1_0(file, header)
-            file.truncate(file.tell() + self.n * self.row_bytes)
+        shape = tuple(self.meta["shape"])
+        np.lib.format.open_memmap(self.folder / "features.npy", "w+", self.dtype, shape, version=(1, 0))
         write_json(self.folder / "meta.json", self.meta)
 
     def missing(self) -> list[tuple[int, slice]]:
         """The chunks that are not there, or not as they were written."""
         rows, sums = self.rows(), self._sums()
+        spans = (slice(start, min(start + self.chunk, self.n)) for start in range(0, self.n, self.chunk))
         return [
             (number, span)
-            for number, span in self.spans()
+            for number, span in enumerate(spans)
             if sums.get(number) != sha256(np.ascontiguousarray(rows[span]).data).hexdigest()
         ]
 
@@ -220,16 +214,8 @@ def _store(pictures: PictureList, backbone: Encoder, dtype: Precision) -> Featur
     """The folder of these features in the cache, whether it exists or not."""
     if not pictures.hash or len(pictures) == 0:
         raise InputError(f"{pictures.name!r} has no pictures or no hash: features are kept by content")
-    key = json.dumps(
-        {
-            "version": VERSION,
-            "pictures": pictures.hash,
-            "backbone": backbone.fingerprint,
-            "n_features": backbone.n_features,
-            "dtype": dtype,
-        },
-        sort_keys=True,
-    )
+    made_by = {"backbone": backbone.fingerprint, "n_features": backbone.n_features, "dtype": dtype}
+    key = json.dumps({"version": VERSION, "pictures": pictures.hash, **made_by}, sort_keys=True)
     label = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{pictures.name}-{backbone.name}")[:60]
     folder = cache_folder() / "features" / f"{label}-{_digest(key)[:16]}"
     return FeatureStore(

@@ -7,7 +7,7 @@ Shape legend: n = pictures, K = classes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,10 +16,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from autocl.data.archives import Block, Raw, reading
-from autocl.data.cache import Arrays, SortedImages, decoded
-from autocl.data.imageset import ImageSet, content_hash
+from autocl.data.cache import SortedImages, decoded
+from autocl.data.imageset import ImageSet
 from autocl.data.loading import check_size
-from autocl.data.preprocess import resize
 from autocl.errors import DataError, InputError
 from autocl.pictures import decode, upright
 
@@ -67,10 +66,10 @@ def from_folder(path: str | Path, *, size: int = 32, channels: int = 3) -> Image
         return Raw(classes=tuple(files), blocks=blocks())
 
     if sum(map(len, files.values())) < WORTH_KEEPING:
-        made = SortedImages(build(), size=size, channels=channels).arrays()
+        made = SortedImages(build(), size=(size, size), channels=channels).image_set()
     else:
         key = {"name": "folder", "path": str(top.resolve()), "size": size, "channels": channels}
-        made, _ = decoded(key, build, size=size, channels=channels, edition=_listing(files))
+        made = decoded(key, build, size=size, channels=channels, edition=_listing(files))
     return _measured(made, top.resolve().name)
 
 
@@ -116,20 +115,12 @@ def from_arrays(
     if classes is not None and len(classes) != len(values):
         raise InputError(f"classes has {len(classes)} names, but y has {len(values)} different labels")
     channels = 1 if images.ndim == 3 else 3
+    height, width = images.shape[1:3]
     if size is not None:
         check_size(size, channels)
-        pixels = resize(images, (size, size), channels)
-    else:
-        pixels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
-    order = np.argsort(numbers, kind="stable").astype(np.int64)
-    made = Arrays(
-        images=np.ascontiguousarray(pixels[order]),
-        starts=np.concatenate([[0], np.cumsum(np.bincount(numbers))]).astype(np.int64),
-        order=order,
-        classes=tuple(classes) if classes is not None else tuple(str(value) for value in values),
-        notes="",
-    )
-    return _measured(made, name)
+        height = width = size
+    raw = Raw(classes=tuple(map(str, values if classes is None else classes)), blocks=[(images, numbers)])
+    return _measured(SortedImages(raw, size=(height, width), channels=channels).image_set(), name)
 
 
 def _class_files(top: Path) -> dict[str, list[Path]]:
@@ -165,7 +156,7 @@ def _as_images(x: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     return np.rint(values * 255).astype(np.uint8)
 
 
-def _measured(made: Arrays, name: str) -> ImageSet:
+def _measured(made: ImageSet, name: str) -> ImageSet:
     """An image set whose statistics are those of its own pixels."""
     channels = made.images.shape[1]
     # From the histogram: exact, and no float copy of the images.
@@ -173,14 +164,9 @@ def _measured(made: Arrays, name: str) -> ImageSet:
     value = np.arange(256) / 255
     mean = (counts * value).sum(axis=1) / counts.sum(axis=1)
     std = np.sqrt((counts * (value - mean[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1))
-    return made.image_set(
-        name=name,
-        split=WHOLE,
-        mean=tuple(float(m) for m in mean),
-        # A channel of one value has no deviation to divide by.
-        std=tuple(float(s) if s > 0 else 1.0 for s in std),
-        hash=content_hash(made.images, made.starts, made.classes),
-    )
+    # A channel of one value has no deviation to divide by.
+    std = np.where(std > 0, std, 1.0)
+    return replace(made, name=name, split=WHOLE, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)

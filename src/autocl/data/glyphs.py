@@ -10,7 +10,6 @@ side. Coordinates: x to the right, y down, the glyph within [-1, 1].
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -54,14 +53,13 @@ def draw_glyphs(
     """
     which, turn = np.broadcast_arrays(np.asarray(glyphs, np.int64), np.asarray(drawings, np.int64))
     kinds, position = np.unique(which, return_inverse=True)
-    known = _strokes_of(seed, kinds)
+    points, present = _strokes_of(seed, kinds)
     out = np.empty((len(which), size, size), np.uint8)
     for at in range(0, len(which), _CHUNK):
         part = slice(at, at + _CHUNK)
         key = (seed, which[part], turn[part] + 1)
         rows = position[part]
-        drawn = _by_hand(_Shapes(known.points[rows], known.present[rows]), key)
-        out[part] = _render(drawn, known.present[rows], key, size)
+        out[part] = _render(_by_hand(points[rows], key), present[rows], key, size)
     return out
 
 
@@ -99,23 +97,8 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-@dataclass(frozen=True)
-class _Shapes:
-    """The strokes of n glyphs."""
-
-    points: Floats
-    """[n, S, P, 2]."""
-    present: npt.NDArray[np.bool_]
-    """[n, S]: which strokes the glyph has."""
-
-
-def _strokes_of(seed: int, glyphs: npt.NDArray[np.int64]) -> _Shapes:
-    """The strokes of each glyph, a pure function of (seed, glyph number).
-
-    Args:
-        seed: chooses the family.
-        glyphs: int64 [n].
-    """
+def _strokes_of(seed: int, glyphs: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The strokes [n, S, P, 2] of glyphs [n] of a family, and which of them the glyph has, [n, S]."""
     n = len(glyphs)
     plan = uniforms((seed, glyphs, 0), 3)
     present = np.arange(STROKES) <= np.searchsorted(_COUNT, plan[:, :1] * _COUNT[-1])
@@ -138,7 +121,7 @@ def _strokes_of(seed: int, glyphs: npt.NDArray[np.int64]) -> _Shapes:
             at = np.where((uniforms((seed, glyphs, s + 21), 1) < _ATTACHED), joint, apart)
             stroke = stroke - stroke[rows, own][:, None] + at[:, None]
         points[:, s] = stroke
-    return _Shapes(points=_fit(points, present, plan), present=present)
+    return _fit(points, present, plan), present
 
 
 def _stroke(u: Floats, g: Floats) -> Floats:
@@ -190,12 +173,12 @@ def _fit(points: Floats, present: npt.NDArray[np.bool_], plan: Floats) -> Floats
     return fitted.astype(np.float32)
 
 
-def _by_hand(ideal: _Shapes, key: tuple[npt.ArrayLike, ...]) -> Floats:
+def _by_hand(ideal: Floats, key: tuple[npt.ArrayLike, ...]) -> Floats:
     """Each stroke a little off, the whole slanted and stretched, the paper warped: [n, S, P, 2]."""
-    n = len(ideal.points)
+    n = len(ideal)
     g = normals((*key, 1), 6 + 6 * STROKES)
     g, per_stroke = g[:, :6, None], g[:, 6:].reshape(n, STROKES, 6)
-    x, y = ideal.points[..., 0], ideal.points[..., 1]
+    x, y = ideal[..., 0], ideal[..., 1]
 
     # Strokes turn, stretch and shift about their own middle.
     cx, cy = x.mean(axis=2, keepdims=True), y.mean(axis=2, keepdims=True)
@@ -271,12 +254,8 @@ def _spread(ink: Floats, sigma: npt.NDArray[np.floating], *, reach: int) -> Floa
     for axis in (1, 2):
         out = ink * taps[:, 0]
         for step in range(1, reach + 1):
-            moved = ink * taps[:, step]
-            if axis == 1:
-                out[:, step:] += moved[:, :-step]
-                out[:, :-step] += moved[:, step:]
-            else:
-                out[:, :, step:] += moved[:, :, :-step]
-                out[:, :, :-step] += moved[:, :, step:]
+            moved, into = (ink * taps[:, step]).swapaxes(1, axis), out.swapaxes(1, axis)
+            into[:, step:] += moved[:, :-step]
+            into[:, :-step] += moved[:, step:]
         ink = out
     return ink

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autocl.config import check_choice
 from autocl.data.preprocess import Standardise, standardise_each, standardise_set, unit_range
 from autocl.errors import DataError, InputError
 
@@ -113,8 +114,6 @@ class ImageSet(LabelledSet):
     mean: tuple[float, ...]
     """Per-channel mean of pixels scaled to [0, 1]; length C."""
     std: tuple[float, ...]
-    licence: str = ""
-    citation: str = ""
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or self.images.dtype != np.uint8:
@@ -163,8 +162,7 @@ class ImageSet(LabelledSet):
             )
         if augment is not None and generator is None:
             raise InputError("take(augment=…) needs generator=…: augmentation is random and must be seeded")
-        if standardise not in get_args(Standardise):
-            raise InputError(f"standardise={standardise!r} is not known: choose 'image' or 'set'")
+        check_choice("standardise", standardise, get_args(Standardise))
         x = unit_range(self.images[index.reshape(-1).numpy()])
         if augment is not None and generator is not None:
             x = augment(x, generator)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from autocl.config import check_choice
 from autocl.data.archives import Raw
 from autocl.data.cache import SortedImages, decoded
 from autocl.data.catalog import SetInfo, describe
@@ -61,8 +62,7 @@ def load(
     check_size(size, channels)
     mean, std = _statistics(info, channels, statistics)
     if info.make is not None:
-        made = SortedImages(info.make(split, size, chosen), size=size, channels=channels).arrays()
-        content = content_hash(made.images, made.starts, made.classes)
+        made = SortedImages(info.make(split, size, chosen), size=(size, size), channels=channels).image_set()
         note = ""
     else:
         layout, paths = find(info, split, root=root)
@@ -76,13 +76,10 @@ def load(
             check_identity(info, layout, paths)
             return layout.read(paths, split, chosen)
 
-        made, content = decoded(key, build, size=size, channels=channels)
+        made = decoded(key, build, size=size, channels=channels)
         note = layout.notes
     notes = "; ".join(text for text in (note, made.notes) if text)
-    return made.image_set(
-        name=name, split=split, mean=mean, std=std, hash=content, notes=notes, licence=info.licence,
-        citation=info.citation,
-    )  # fmt: skip
+    return replace(made, name=name, split=split, mean=mean, std=std, notes=notes)
 
 
 def check_size(size: int, channels: int) -> None:
@@ -109,8 +106,7 @@ def _statistics(
     info: SetInfo, channels: int, which: Literal["default", "paper"]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation for the channels asked for."""
-    if which not in ("default", "paper"):
-        raise InputError(f"statistics={which!r} is not possible: choose 'default' or 'paper'")
+    check_choice("statistics", which, ("default", "paper"))
     mean, std = info.mean, info.std
     if which == "paper" and info.paper_mean is not None and info.paper_std is not None:
         mean, std = info.paper_mean, info.paper_std

@@ -9,7 +9,7 @@ import logging
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -152,10 +152,9 @@ def _fetch(url: str, part: Path, tell: Callable[..., None]) -> None:
         if response.status == 206 and not continued:
             part.unlink()
             raise http.client.HTTPException("the server continued at another place than asked")
-        length = response.headers.get("Content-Length")
-        expected = int(length) if length is not None and length.isdigit() else None
+        length = response.headers.get("Content-Length", "")
         done = have if continued else 0
-        total = None if expected is None else expected + done
+        total = done + int(length) if length.isdigit() else None
         tell(completed=done, total=total)
         with part.open("ab" if continued else "wb") as out:
             while chunk := response.read(_CHUNK):
@@ -170,15 +169,12 @@ Found = tuple[FileLayout, dict[str, Path]]
 """A layout of a set, and the path of each of its files."""
 
 
-def _shared_folders() -> Iterator[Path]:
+def _shared_folders() -> list[Path]:
     """`shared/data` beside the checkout: found from the package's own place and from where one works."""
-    seen = set()
-    for start in (Path(__file__).resolve(), Path.cwd().resolve()):
-        for parent in start.parents if start.is_file() else (start, *start.parents):
-            folder = parent / "shared" / "data"
-            if folder not in seen and folder.is_dir():
-                seen.add(folder)
-                yield folder
+    here = Path.cwd().resolve()
+    above = (*Path(__file__).resolve().parents, here, *here.parents)
+    places = dict.fromkeys(parent / "shared" / "data" for parent in above)
+    return [folder for folder in places if folder.is_dir()]
 
 
 def search_folders(root: str | Path | None = None) -> list[Path]:
@@ -225,40 +221,27 @@ def download_folder(info: SetInfo) -> Path:
     return cache_folder() / "files" / (info.folders[0] if info.folders else info.name)
 
 
-def fetch(info: SetInfo, split: str) -> Found | None:
-    """Download the first layout of a set that can be; None when its files have to be got by hand."""
-    for layout in info.layouts:
-        files = layout.files_for(split)
-        if files and all(file.urls for file in files):
-            return layout, {file.name: download(file, download_folder(info) / file.name) for file in files}
-    return None
-
-
-def missing(info: SetInfo, split: str, root: str | Path | None) -> DataError:
-    """The error that tells which file to put where."""
-    target = download_folder(info) if root is None else Path(root).expanduser() / info.name
-    ways = [" and ".join(file.name for file in layout.files_for(split)) for layout in info.layouts]
-    searched = ", ".join(str(folder) for folder in search_folders(root))
-    urls = [file.urls[0] for layout in info.layouts for file in layout.files_for(split) if file.urls]
-    return DataError(
-        f"{info.title} ({split}) was not found in {searched}. Put {', or '.join(ways)} into {target}"
-        + (f" (official address: {' '.join(urls[:2])})" if urls else "")
-        + (f". {info.advice}" if info.advice else "")
-    )
-
-
 def find(info: SetInfo, split: str, *, root: str | Path | None = None) -> Found:
     """The files of a split: found, or else downloaded (not when `root` says where they are).
 
     Raises:
         DataError: when there is no way to get them; says which file to put where.
     """
-    found = locate(info, split, root=root)
-    if found is None and root is None:
-        found = fetch(info, split)
-    if found is None:
-        raise missing(info, split, root)
-    return found
+    if (found := locate(info, split, root=root)) is not None:
+        return found
+    target = download_folder(info) if root is None else Path(root).expanduser() / info.name
+    needed = [(layout, layout.files_for(split)) for layout in info.layouts]
+    for layout, files in needed:
+        if root is None and files and all(file.urls for file in files):
+            return layout, {file.name: download(file, target / file.name) for file in files}
+    ways = [" and ".join(file.name for file in files) for _, files in needed]
+    searched = ", ".join(str(folder) for folder in search_folders(root))
+    urls = [file.urls[0] for _, files in needed for file in files if file.urls]
+    raise DataError(
+        f"{info.title} ({split}) was not found in {searched}. Put {', or '.join(ways)} into {target}"
+        + (f" (official address: {' '.join(urls[:2])})" if urls else "")
+        + (f". {info.advice}" if info.advice else "")
+    )
 
 
 def check_identity(info: SetInfo, layout: FileLayout, paths: dict[str, Path]) -> None:

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from autocl.data.draw import draw_pool, whole_set
+from autocl.data.draw import ClassIndex, draw_pool
 from autocl.data.drawn_streams import draw_streams, plan_sets
 from autocl.data.imageset import Augmentation, ImageSet, LabelledSet
 from autocl.data.preprocess import Standardise
-from autocl.data.stream import Stream, Task
+from autocl.data.stream import Stream
 from autocl.data.stream_config import RandomStreamConfig, StreamConfig
 from autocl.errors import InputError
 
@@ -62,14 +62,10 @@ class StreamSampler:
             )
         check_sets(self.sets, config)
         self._offsets = np.cumsum([0, *(int(s.starts[-1]) for s in self.sets[:-1])])
-        self._whole = [whole_set(s, int(at)) for s, at in zip(self.sets, self._offsets, strict=True)]
+        firsts = (s.starts[:-1] + at for s, at in zip(self.sets, self._offsets, strict=True))
+        self._whole = [ClassIndex(first=f, count=s.counts) for s, f in zip(self.sets, firsts, strict=True)]
         # Start of every class in the concatenated index space: from image number to class by bisection.
         self._class_starts = torch.from_numpy(np.concatenate([w.first for w in self._whole]))
-
-    @property
-    def n_outputs(self) -> int:
-        """Labels lie in [0, n_outputs)."""
-        return self.config.n_outputs
 
     def batch(self, step: int, lo: int = 0, hi: int | None = None) -> Stream:
         """The streams of a step, or the part [lo, hi) of them.
@@ -93,21 +89,28 @@ class StreamSampler:
             raise InputError(
                 f"streams [{lo}, {hi}) are not a part of the {self.batch_size} streams of a batch"
             )
-        tasks, pool = self._draw(step)
+        rng, config = np.random.default_rng((self.seed, step)), self.config
+        plan = plan_sets(rng, config, step, len(self.sets))
+        sources, pool = dict(enumerate(self._whole)), None
+        if config.drawing == "pooled":
+            sources, numbers = draw_pool(
+                rng, self._whole, np.unique(plan).tolist(),
+                classes=config.pool_classes, images=config.pool_images,
+            )  # fmt: skip
+            pool = torch.from_numpy(numbers)
+        tasks = draw_streams(rng, config, plan, sources, self.batch_size)
         tasks = [task.map(lambda t: t[lo:hi]) for task in tasks]
         if pool is None:
-            drawn = [
-                images for t in tasks for images in (t.demos, t.queries, t.one_shot) if images is not None
-            ]
-            pool = found = torch.unique(torch.cat([images.flatten() for images in drawn]))
+            drawn = [i.flatten() for t in tasks for i in (t.demos, t.queries, t.one_shot) if i is not None]
+            pool = found = torch.unique(torch.cat(drawn))
             tasks = [task.renumber(lambda images: torch.searchsorted(found, images)) for task in tasks]
         return Stream(
             step=step,
             pool=pool,
             pool_classes=torch.searchsorted(self._class_starts, pool, right=True) - 1,
             tasks=tuple(tasks),
-            n_outputs=self.n_outputs,
-            scenario=self.config.scenario,
+            n_outputs=config.n_outputs,
+            scenario=config.scenario,
         )
 
     def images(
@@ -152,19 +155,6 @@ class StreamSampler:
                 x = inputs.take(rows)[..., None, None]
             parts.append(x)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-    def _draw(self, step: int) -> tuple[list[Task], torch.Tensor | None]:
-        """All streams of a step, and the pool [U] that numbers their images unless each drew its own."""
-        rng, config = np.random.default_rng((self.seed, step)), self.config
-        plan = plan_sets(rng, config, step, len(self.sets))
-        sources, pool = dict(enumerate(self._whole)), None
-        if config.drawing == "pooled":
-            sources, drawn = draw_pool(
-                rng, self._whole, np.unique(plan).tolist(),
-                classes=config.pool_classes, images=config.pool_images,
-            )  # fmt: skip
-            pool = torch.from_numpy(drawn)
-        return draw_streams(rng, config, plan, sources, self.batch_size), pool
 
 
 def check_sets(sets: Sequence[LabelledSet], config: StreamConfig | RandomStreamConfig) -> None:

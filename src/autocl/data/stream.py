@@ -5,7 +5,7 @@ R = all training images of a task, N = ways, U = distinct images of a batch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -61,11 +61,8 @@ class Task:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Task":
         """The task with every tensor changed."""
-        values: dict[str, Any] = {}
-        for name in (f.name for f in fields(self)):
-            value = getattr(self, name)
-            values[name] = change(value) if isinstance(value, Tensor) else value
-        return Task(**values)
+        changed: dict[str, Any] = {n: change(t) for n, t in vars(self).items() if isinstance(t, Tensor)}
+        return replace(self, **changed)
 
     def renumber(self, change: Callable[[Tensor], Tensor]) -> "Task":
         """The task with its images, not its labels, numbered otherwise."""
@@ -178,7 +175,7 @@ def _beside(tasks: Sequence[Task]) -> Task:
         names = sorted({f"{s.name}/{s.split}" for t in tasks for s in t.sets})
         raise InputError(f"streams side by side must use the same image sets, got {names}: run them apart")
     values: dict[str, Any] = {}
-    for name in (f.name for f in fields(Task) if isinstance(getattr(tasks[0], f.name), Tensor)):
+    for name in (name for name, value in vars(tasks[0]).items() if isinstance(value, Tensor)):
         parts = [getattr(t, name) for t in tasks]
         if name in ("queries", "query_labels"):
             longest = max(p.shape[1] for p in parts)

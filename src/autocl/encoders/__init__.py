@@ -4,16 +4,7 @@ from autocl.encoders.base import ENCODERS, Encoder, EncoderConfig, GatedEncoder,
 from autocl.encoders.conv4 import Conv4
 from autocl.encoders.fixed import Identity, Patches
 
-__all__ = [
-    "ENCODERS",
-    "Conv4",
-    "Encoder",
-    "EncoderConfig",
-    "GatedEncoder",
-    "Identity",
-    "Patches",
-    "build_encoder",
-]
+__all__ = ["ENCODERS", "Conv4", "Encoder", "EncoderConfig", "Identity", "Patches", "build_encoder"]
 
 
 def build_encoder(config: EncoderConfig, *, channels: int, height: int, width: int) -> Encoder:

@@ -8,6 +8,7 @@ Shape legend: n = images, C = channels, S = pixels a side, P = patches, T = toke
 prompt.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -79,48 +80,22 @@ class Attention(nn.Module):
         return t.view(*t.shape[:2], self.heads, -1).transpose(1, 2)
 
 
-class FeedForward(nn.Module):
-    """Two linear layers with a GELU between; the inner one is four times as wide."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(width, 4 * width)
-        self.fc2 = nn.Linear(4 * width, width)
-
-    def forward(self, h: Tensor) -> Tensor:
-        """[n, T, D] -> [n, T, D]."""
-        out: Tensor = self.fc2(F.gelu(self.fc1(h)))
-        return out
-
-
 class Block(nn.Module):
-    """Attention and feed-forward network, each behind a LayerNorm and around a skip."""
+    """Attention and a feed-forward network four times as wide, each behind a LayerNorm and around a skip."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, eps=1e-6)
         self.attn = Attention(width, heads)
         self.norm2 = nn.LayerNorm(width, eps=1e-6)
-        self.mlp = FeedForward(width)
+        fc1, fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.mlp = nn.Sequential(OrderedDict(fc1=fc1, act=nn.GELU(), fc2=fc2))
 
     def forward(self, h: Tensor, prefix: Prefix | None = None) -> Tensor:
         """[n, T, D] -> [n, T, D]."""
         h = h + self.attn(self.norm1(h), prefix)
         out: Tensor = h + self.mlp(self.norm2(h))
         return out
-
-
-class PatchEmbedding(nn.Module):
-    """Square patches of pixels, each projected to the width."""
-
-    def __init__(self, channels: int, patch: int, width: int) -> None:
-        super().__init__()
-        self.proj = nn.Conv2d(channels, width, patch, patch)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """[n, C, S, S] -> [n, P, D]."""
-        out: Tensor = self.proj(images)
-        return out.flatten(2).mT
 
 
 class ViT(nn.Module):
@@ -137,7 +112,8 @@ class ViT(nn.Module):
         self.config = config
         self.cls_token = nn.Parameter(torch.zeros(1, 1, config.width))
         self.pos_embed = nn.Parameter(0.02 * torch.randn(1, 1 + config.patches, config.width))
-        self.patch_embed = PatchEmbedding(config.channels, config.patch, config.width)
+        proj = nn.Conv2d(config.channels, config.width, config.patch, config.patch)
+        self.patch_embed = nn.Sequential(OrderedDict(proj=proj))
         self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.depth))
         self.norm = nn.LayerNorm(config.width, eps=1e-6)
 
@@ -174,7 +150,7 @@ class ViT(nn.Module):
 
     def tokens(self, images: Tensor) -> Tensor:
         """Class token and patches with their places, [n, 1 + P, D]."""
-        patches = self.patch_embed(images)
+        patches = self.patch_embed(images).flatten(2).mT
         first = self.cls_token.expand(len(patches), -1, -1)
         return torch.cat([first, patches], dim=1) + self.pos_embed
 

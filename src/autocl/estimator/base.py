@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
-from autocl.encoders.backbones import Backbone
+from autocl.encoders.backbones import Backbone, get_backbone
 from autocl.errors import AutoclError, InputError
 from autocl.estimator.exact import Overflow, encode
 from autocl.estimator.inputs import (
@@ -25,8 +25,6 @@ from autocl.estimator.inputs import (
     Encoded,
     InputTypeError,
     check_image_shape,
-    check_vectors,
-    find_backbone,
     length_of,
     listed,
     to_features,
@@ -49,7 +47,7 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     _memory: ClassifierState
     _form: Form
-    _backbone: tuple[object, Backbone]
+    _backbone: tuple[str, Backbone]
     _learner: Learner
 
     def __init__(
@@ -97,12 +95,11 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def vectors(X: Any) -> Any:
             known = "vectors" in form
             try:
-                read = validate_data(self, X, reset=not known) if learning or known else check_array(X)
+                return validate_data(self, X, reset=not known) if learning or known else check_array(X)
             except TypeError as error:
                 raise InputTypeError(str(error)) from error
             except ValueError as error:
                 raise InputError(str(error)) from error
-            return check_vectors(read, learner.config, shape)
 
         return to_input(listed(X), learner.config, form, image_shape=shape, read_vectors=vectors)
 
@@ -118,9 +115,13 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             named = PHOTOS[1]
         if named is None:
             return None
-        found: tuple[object, Backbone] | None = self.__dict__.get("_backbone")
-        if found is None or found[0] is not named:
-            found = self._backbone = (named, find_backbone(named))
+        if isinstance(named, Backbone):
+            return named
+        if not isinstance(named, str):
+            raise InputError(f"backbone={named!r} is neither a name nor a Backbone (see callable_backbone)")
+        found: tuple[str, Backbone] | None = self.__dict__.get("_backbone")
+        if found is None or found[0] != named:
+            found = self._backbone = (named, get_backbone(named))
         return found[1]
 
     def _find(self, *, vectors: bool = False) -> Learner:
@@ -143,7 +144,11 @@ class EstimatorBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _start(self, X: Any) -> Learner:
         """The learner to begin with; one for vectors of any length, for those of X."""
         if isinstance(X, Encoded):
-            X.check_named((self.learner, self.backbone))
+            if X.named != (self.learner, self.backbone):
+                raise InputError(
+                    f"these images were encoded by a classifier with learner {X.named[0]!r}, not "
+                    f"{self.learner!r}: encode them with one like this"
+                )
             return X.learner
         if (network := self._network()) is not None:
             return self._find().with_features(network.n_features)

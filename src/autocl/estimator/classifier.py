@@ -19,19 +19,10 @@ from autocl.estimator.exact import (
     novelty_exact,
     score_exact,
 )
-from autocl.estimator.inputs import (
-    Encoded,
-    InputTypeError,
-    check_weights,
-)
+from autocl.estimator.inputs import Encoded, InputTypeError, check_weights
 from autocl.estimator.labels import check_savable, preview, read_labels, sorted_classes
 from autocl.estimator.saving import Savable
-from autocl.estimator.state import (
-    ClassifierState,
-    Report,
-    make_report,
-    without_class,
-)
+from autocl.estimator.state import ClassifierState, Report, make_report, without_class
 from autocl.learner.state import LearnerState
 
 Floats = npt.NDArray[np.float64]

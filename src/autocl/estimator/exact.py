@@ -21,11 +21,12 @@ K = classes seen so far.
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from autocl.config import check_choice
 from autocl.errors import InputError, StateError
 from autocl.estimator.labels import preview
 from autocl.estimator.state import ClassifierState
@@ -68,8 +69,7 @@ def ensure_outputs(
     if not new:
         return memory
     N, total = learner.config.n_classes, len(memory.labels) + len(new)
-    if overflow not in ("error", "ensemble"):
-        raise InputError(f"overflow={overflow!r} is not possible: choose 'error' or 'ensemble'")
+    check_choice("overflow", overflow, get_args(Overflow))
     if total > N and overflow == "error" and not learner.grows:
         raise InputError(
             f"{total} classes, but this learner has {N} outputs (new now: {preview(new)}); nothing was "
@@ -165,7 +165,12 @@ def learn_exact(
                 state = new.get(at, memory.members[at])
                 new[at] = learner.learn_features(f[None, start:stop], y, state)
             except StateError as error:
-                raise _unusable(seen + stop - start, len(outputs)) from error
+                raise StateError(
+                    f"NaN or infinity in the learner's state at demo {seen + stop - start}: these "
+                    f"{len(outputs)} demos were not learned, the memory before them stands. Such a long "
+                    "stream is too much for this learner: take another one, or start afresh (docs/limits.md "
+                    "says up to which length each was measured)"
+                ) from error
             for output in outputs[start:stop]:
                 counts[output] += 1
             seen += stop - start
@@ -182,20 +187,11 @@ def _is_tested(learner: Learner, seen: int) -> bool:
     return seen < TEST_FIRST or seen % learner.test_every == 0
 
 
-def _unusable(demos: int, lost: int) -> StateError:
-    return StateError(
-        f"NaN or infinity in the learner's state at demo {demos}: these {lost} demos were not learned, the "
-        "memory before them stands. Such a long stream is too much for this learner: take another one, or "
-        "start afresh (docs/limits.md says up to which length each was measured)"
-    )
-
-
 def score_exact(learner: Learner, memory: ClassifierState, f: Tensor) -> Tensor:
     """Scores [n, K] of queries with features f [n, F], in the order of `memory.labels`."""
-    parts = []
+    K = len(memory.labels)
     with torch.inference_mode(), _solvable():
-        for rows in _blocks(learner, f):
-            parts.append(scores(learner, memory.members, rows)[0, :, : len(memory.labels)])
+        parts = [scores(learner, memory.members, rows)[0, :, :K] for rows in _blocks(learner, f)]
     answers = torch.cat(parts)[: len(f)]
     known = answers if all(memory.counts) else answers[:, torch.tensor(memory.counts) > 0]
     if not bool(known.isfinite().all()):

@@ -152,18 +152,15 @@ class FileLearner:
             if not batch:
                 return
             self._fit(batch)
-        self._save(set(batch))
+        if _stamp(self.path) != self._saved:
+            raise FileError(f"{self.path} was changed by another program meanwhile: start again to go on")
+        self._seen |= batch.keys()
+        self.classifier.save(self.path, notes={"files": " ".join(sorted(self._seen))})
+        self._saved = _stamp(self.path)
         result.new += len(batch)
 
     def _fit(self, batch: dict[str, Picture]) -> None:
         self.classifier.partial_fit([p.path for p in batch.values()], [p.label for p in batch.values()])
-
-    def _save(self, marks: set[str]) -> None:
-        if _stamp(self.path) != self._saved:
-            raise FileError(f"{self.path} was changed by another program meanwhile: start again to go on")
-        self._seen |= marks
-        self.classifier.save(self.path, notes={"files": " ".join(sorted(self._seen))})
-        self._saved = _stamp(self.path)
 
 
 def is_image(path: Path) -> bool:

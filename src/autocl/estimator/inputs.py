@@ -6,7 +6,6 @@ frozen backbone; `Encoded` images have passed an encoder before.
 Shape legend: n = images, F = features.
 """
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,12 +17,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autocl.encoders.backbones import Backbone, get_backbone
+from autocl.encoders.backbones import Backbone
 from autocl.encoders.backbones.base import BATCH
 from autocl.errors import InputError
 from autocl.estimator.preprocess import FILES, Form, ImageShape, array_of, is_pictures
 from autocl.learner import Learner
-from autocl.learner.config import LearnerConfig
 from autocl.pictures import upright
 
 DEFAULT, VECTORS = "everyday", "vectors"
@@ -71,24 +69,6 @@ def check_image_shape(shape: Any) -> ImageShape:
     )
 
 
-def check_vectors(X: npt.NDArray[Any], config: LearnerConfig, image_shape: ImageShape) -> npt.NDArray[Any]:
-    """Vectors [n, F], unless the learner wants images and nobody said that they are some."""
-    F = X.shape[1]
-    if image_shape is not None or (config.takes_vectors and config.channels == F):
-        return X
-    if config.takes_vectors:
-        raise InputError(f"vectors of {F} values, but this learner was made for {config.channels}")
-    shape = next(
-        ((s, s, c)[: 2 if c == 1 else 3] for c in (1, 3) if (s := math.isqrt(F // c)) ** 2 * c == F), None
-    )
-    named = f"image_shape={shape}" if shape else "image_shape=(height, width)"
-    raise InputError(
-        f"X is {list(X.shape)}: vectors of {F} values, but this learner was made for images. If every row is "
-        f"a flattened image, say so with {named}; if X is a single image, pass X[None]; for feature vectors "
-        'use ContinualClassifier("vectors")'
-    )
-
-
 def check_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64] | None:
     """Weights [n] of samples, if any are given."""
     if sample_weight is None:
@@ -107,15 +87,6 @@ PHOTOS = ("photos", "lite2-levels")
 (`benchmarks/backbones.py`)."""
 SIDE = 256
 """Pixels a side to which big pictures may be reduced while they are decoded."""
-
-
-def find_backbone(backbone: str | Backbone) -> Backbone:
-    """The backbone that is meant."""
-    if isinstance(backbone, Backbone):
-        return backbone
-    if not isinstance(backbone, str):
-        raise InputError(f"backbone={backbone!r} is neither a name nor a Backbone (see callable_backbone)")
-    return get_backbone(backbone)
 
 
 def to_features(X: Any, backbone: Backbone, form: Form) -> tuple[Tensor, Form]:
@@ -160,14 +131,6 @@ class Encoded:
     def __getitem__(self, rows: slice) -> "Encoded":
         """Some of the images."""
         return replace(self, features=self.features[rows])
-
-    def check_named(self, named: tuple[object, object]) -> None:
-        """Refuse to be the start of a classifier that was made for another learner."""
-        if self.named != named:
-            raise InputError(
-                f"these images were encoded by a classifier with learner {self.named[0]!r}, not "
-                f"{named[0]!r}: encode them with one like this"
-            )
 
     def check_fits(self, learner: Learner, form: Form) -> None:
         """Refuse a classifier whose learner or backbone has other weights."""

@@ -56,7 +56,7 @@ def to_input(
         config: of the learner.
         form: of what came before; arrays of another size are refused.
         image_shape: how vectors are images.
-        read_vectors: checks what is neither pictures nor arrays of images, and makes it [n, F].
+        read_vectors: makes what is neither pictures nor arrays of images [n, F].
     """
     if is_pictures(X):
         return pictures_to_input(X, config), form
@@ -69,9 +69,12 @@ def to_input(
         )
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         vectors = read_vectors(X)
-        now = {**form, "vectors": vectors.shape[1]}
-        if config.takes_vectors and config.channels == vectors.shape[1]:
+        F = vectors.shape[1]
+        now = {**form, "vectors": F}
+        if config.takes_vectors and config.channels == F:
             return torch.from_numpy(np.array(vectors, np.float32))[:, :, None, None], now
+        if config.takes_vectors and image_shape is None:
+            raise InputError(f"vectors of {F} values, but this learner was made for {config.channels}")
         return arrays_to_input(vectors_to_images(vectors, image_shape), config), now
     if form.get("images", X.shape[1:]) != X.shape[1:]:
         raise InputError(
@@ -105,9 +108,14 @@ def vectors_to_images(X: Array, image_shape: ImageShape) -> Array:
                 "(height, width, channels) whose product is that number"
             )
         return X.reshape(n, *image_shape)
+    square = next(
+        ((s, s, c)[: 2 if c == 1 else 3] for c in (1, 3) if (s := math.isqrt(F // c)) ** 2 * c == F), None
+    )
+    named = f"image_shape={square}" if square else "image_shape=(height, width)"
     raise InputError(
-        f"vectors of {F} values, but this learner takes images: pass image_shape=(height, width) or (height, "
-        'width, channels) if they are images, or use ContinualClassifier("vectors") if they are not'
+        f"X is {list(X.shape)}: vectors of {F} values, but this learner was made for images. If every row is "
+        f"a flattened image, say so with {named}; if X is a single image, pass X[None]; for feature vectors "
+        'use ContinualClassifier("vectors")'
     )
 
 

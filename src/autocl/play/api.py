@@ -4,7 +4,6 @@ import asyncio
 import base64
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -18,10 +17,10 @@ from autocl.estimator.inputs import Encoded
 from autocl.pictures import Pixels
 from autocl.play import forms
 from autocl.play.engine import Engine
-from autocl.play.forms import Endpoint, Handler, Summary
+from autocl.play.forms import Answer, Endpoint, Handler, Summary
 from autocl.play.guard import Limits, RefusedError
 from autocl.play.pictures import portrait, tour_stream
-from autocl.play.session import Answer, Session
+from autocl.play.session import Session
 from autocl.play.sessions import Sessions
 
 DECODING = 2
@@ -213,19 +212,11 @@ def _summary(session: Session) -> Summary:
     }
 
 
-def _answers(
-    found: list[Answer], seen: Encoded, features: bool, top: int | None = None
-) -> list[forms.Answer]:
-    told: list[forms.Answer] = []
+def _answers(found: list[Answer], seen: Encoded, features: bool, top: int | None = None) -> list[Answer]:
+    """Their first few labels only; with features of unit length, little-endian float32, where wanted."""
     for answer, row in zip(found, seen.features.float().cpu().numpy(), strict=True):
-        likely: list[forms.Likely] = [{"label": c, "probability": p} for c, p in answer.answers[:top]]
-        told.append({"answers": likely, "novelty": answer.novelty, "novelty_by": answer.novelty_by})
+        answer["answers"] = answer["answers"][:top]
         if features:
-            told[-1]["features"] = _packed(row)
-    return told
-
-
-def _packed(row: np.ndarray[Any, np.dtype[np.float32]]) -> str:
-    """Features of unit length as base64 of little-endian float32."""
-    unit = row / max(float(np.linalg.norm(row)), 1e-12)
-    return base64.b64encode(unit.astype("<f4").tobytes()).decode("ascii")
+            unit = row / max(float(np.linalg.norm(row)), 1e-12)
+            answer["features"] = base64.b64encode(unit.astype("<f4").tobytes()).decode("ascii")
+    return found

@@ -23,7 +23,6 @@ from starlette.staticfiles import StaticFiles
 from autocl.errors import InputError
 from autocl.play.api import Api
 from autocl.play.engine import Engine
-from autocl.play.forms import Handler
 from autocl.play.guard import LOOPBACK, Guard, Limits
 from autocl.play.sessions import Sessions
 
@@ -65,8 +64,8 @@ def make_app(
 
     routes = [
         *api.routes(),
-        Route("/", _file("index.html")),
-        Route("/docs", _file("docs.html")),
+        Route("/", lambda request: FileResponse(PAGE / "index.html")),
+        Route("/docs", lambda request: FileResponse(PAGE / "docs.html")),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     guard = Middleware(Guard, hosts=hosts, token=token, public=PUBLIC)
@@ -78,13 +77,6 @@ def make_app(
     )
     app.state.api = api
     return app
-
-
-def _file(name: str) -> Handler:
-    async def send(request: Request) -> Response:
-        return FileResponse(PAGE / name)
-
-    return send
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -135,7 +127,7 @@ def serve(
         kept = f"are kept in {store}" if store else "end with it (--store FOLDER keeps them)"
         say(f"learner: {learner}; sessions {kept}")
         if show:
-            threading.Timer(0.5, _open, [address + (f"#token={token}" if token else "")]).start()
+            threading.Timer(0.5, webbrowser.open, [address + (f"#token={token}" if token else "")]).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
@@ -179,12 +171,3 @@ def _shown(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
-
-
-def _open(address: str) -> None:
-    """Show an address in a browser, if there is one."""
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return
-    webbrowser.open(address)

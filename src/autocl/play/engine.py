@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from autocl.encoders.backbones import get_backbone
 from autocl.errors import AutoclError, InputError
 from autocl.estimator.classifier import ContinualClassifier
-from autocl.estimator.inputs import PHOTOS, SIDE, Encoded, find_backbone
+from autocl.estimator.inputs import PHOTOS, SIDE, Encoded
 from autocl.learner.find import find_learner
 from autocl.pictures import Pixels, decode
 
@@ -55,7 +56,7 @@ class Engine:
         self._channels: int | None = None
         self._side = SIDE
         if learner == "photos":
-            find_backbone(PHOTOS[1])
+            get_backbone(PHOTOS[1])
             self._channels = 3
         else:
             config = find_learner(learner).config

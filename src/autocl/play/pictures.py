@@ -7,7 +7,6 @@ and is what the numbers here were chosen with.)
 """
 
 import base64
-import io
 import math
 from typing import Any
 
@@ -17,7 +16,7 @@ from PIL import Image
 
 from autocl.data.loading import load
 from autocl.estimator.state import ClassifierState
-from autocl.pictures import Pixels
+from autocl.pictures import Pixels, png
 
 TASKS = (("0", "1"), ("2", "3"), ("4", "5"), ("6", "7"), ("8", "9"))
 TAUGHT, HELD_BACK = 12, 15
@@ -46,7 +45,7 @@ def _drawn(split: str, n: int, rng: np.random.Generator) -> dict[str, list[str]]
     drawn = {}
     for c, name in enumerate(digits.classes):
         rows = digits.starts[c] + rng.permutation(digits.counts[c])[:n]
-        files = [_png(as_drawn(digits.images[row, 0])) for row in rows]
+        files = [png(Image.fromarray(as_drawn(digits.images[row, 0]))) for row in rows]
         drawn[name] = [f"data:image/png;base64,{base64.b64encode(file).decode('ascii')}" for file in files]
     return drawn
 
@@ -79,7 +78,7 @@ def portrait(memory: ClassifierState | None) -> bytes:
     ends = np.where(values[:, None] > 0, np.array(WARM), np.array(COLD))
     pixels = np.array(GROUND) * (1 - share) + ends * share
     side = math.isqrt(len(values))
-    return _png(pixels.reshape(side, side, 3).astype(np.uint8))
+    return png(Image.fromarray(pixels.reshape(side, side, 3).astype(np.uint8)))
 
 
 def _values(memory: ClassifierState) -> npt.NDArray[np.float64]:
@@ -94,9 +93,3 @@ def _values(memory: ClassifierState) -> npt.NDArray[np.float64]:
     edges = np.linspace(0, len(flat), SIDE * SIDE + 1).astype(int)
     at = np.minimum(edges[:-1], len(flat) - 1)  # of a small state some numbers are shown twice
     return np.add.reduceat(flat, at) / np.maximum(np.diff(edges), 1)
-
-
-def _png(pixels: Pixels) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()

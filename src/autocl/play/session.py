@@ -6,7 +6,7 @@ going back to it is exact. The pictures themselves are not kept.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,21 +17,10 @@ from autocl.estimator.classifier import ContinualClassifier
 from autocl.estimator.exact import NoticingNovelty
 from autocl.estimator.inputs import Encoded
 from autocl.estimator.state import ClassifierState
+from autocl.play.forms import Answer
 from autocl.play.guard import Limits, RefusedError, clean_label
 
 Mark = tuple[dict[int, ClassifierState | None], int, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """Answer of the learner to one picture."""
-
-    answers: list[tuple[str, float]]
-    """Labels with their probabilities, best first; none before the first example."""
-    novelty: float
-    """0: like what was shown … 1: unlike all of it."""
-    novelty_by: Literal["learner", "probability"]
-    """Its source: the learner's own measure, or, where it has none, one minus the highest probability."""
 
 
 class Session:
@@ -83,17 +72,17 @@ class Session:
         )
         memory = self.memory
         if memory is None:
-            return [Answer(answers=[], novelty=1.0, novelty_by=by)] * len(seen)
+            return [{"answers": [], "novelty": 1.0, "novelty_by": by} for _ in range(len(seen))]
         labels = [str(label) for label in self._classifier.classes_]
         shares = self._classifier.predict_proba(seen)
         novelty = self._classifier.novelty(seen) if by == "learner" else 1.0 - shares.max(1)
         order = np.argsort(-shares, axis=1, kind="stable")
         return [
-            Answer(
-                answers=[(labels[j], float(row[j])) for j in best],
-                novelty=float(new),
-                novelty_by=by,
-            )
+            {
+                "answers": [{"label": labels[j], "probability": float(row[j])} for j in best],
+                "novelty": float(new),
+                "novelty_by": by,
+            }
             for row, best, new in zip(shares, order, novelty, strict=True)
         ]
 

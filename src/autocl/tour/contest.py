@@ -68,11 +68,6 @@ class Standing:
         """Mean accuracy over the tasks learned so far."""
         return self.seen[self.boundary]
 
-    @property
-    def learned(self) -> float:
-        """Mean accuracy of each task right after it was learned."""
-        return float(self.matrix.mean().diagonal[: self.boundary + 1].mean())
-
     @cached_property
     def seen(self) -> list[float]:
         """`now` at each boundary so far."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from autocl.evaluation.trace import WeightFilm
 from autocl.figures import plot_learning_rates, weight_film
 from autocl.figures.page import INK, heat, inline, inline_svg, write_page
 from autocl.figures.plots import COLOURS, quiet
+from autocl.pictures import png
 from autocl.tour import photographs
 from autocl.tour.contest import Contest, Mistake, Standing, best_rival
 from autocl.tour.pair import MOMENTS, Half, setting
@@ -42,7 +42,9 @@ class Told:
 def write_tour(path: Path, told: Told) -> Path:
     """Write the page."""
     first = told.contests[0][1][0].contestant.name
-    mistakes = [(m, inline(_png(m))) for m in told.wrong[:MOST_MISTAKES]]
+    # Dark ink on light paper reads better on a page than the other way round.
+    shown = [(m, Image.fromarray(255 - m.image)) for m in told.wrong[:MOST_MISTAKES]]
+    mistakes = [(m, inline(png(x.resize((56, 56), Image.Resampling.BICUBIC)))) for m, x in shown]
     return write_page(
         path, Path(__file__).with_name("page.html"), told=told, first=first, mistakes=mistakes,
         more=max(0, len(told.wrong) - MOST_MISTAKES), moments=MOMENTS, setting=setting(),
@@ -54,10 +56,12 @@ def write_tour(path: Path, told: Told) -> Path:
 
 
 def _contest(contest: Contest, last: list[Standing]) -> dict[str, Any]:
+    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
+    draw_curves(figure.subplots(), last, contest.tasks, ink=INK)
     return {
         "contest": contest,
         "last": last,
-        "curves": inline_svg(curves(last, contest.tasks, ink=INK)),
+        "curves": inline_svg(figure),
         "triangles": [(s.contestant.name, heat(s.matrix, contest.tasks)) for s in last],
         "ours": last[0],
         "constant": best_rival(last, keeping=False),
@@ -65,15 +69,8 @@ def _contest(contest: Contest, last: list[Standing]) -> dict[str, Any]:
     }
 
 
-def curves(last: Sequence[Standing], tasks: Sequence[str], *, ink: str = "black") -> Figure:
-    """Accuracy on everything so far, one line each, named at its end."""
-    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
-    draw_curves(figure.subplots(), last, tasks, ink=ink)
-    return figure
-
-
 def draw_curves(ax: Axes, last: Sequence[Standing], tasks: Sequence[str], *, ink: str = "black") -> None:
-    """Draw `curves` on axes."""
+    """Accuracy on everything so far, one line each, named at its end."""
     for i, standing in enumerate(last):
         ours = standing.contestant.learner is not None
         colour = ink if i == len(COLOURS) - 1 else COLOURS[i % len(COLOURS)]  # black would vanish in the dark
@@ -103,10 +100,3 @@ def _rates(film: WeightFilm) -> Figure:
     for text in (*ax.texts, *(legend.get_texts() if legend else ())):
         text.set_color(INK)
     return figure
-
-
-def _png(mistake: Mistake) -> bytes:
-    out = BytesIO()
-    # Dark ink on light paper reads better on a page than the other way round.
-    Image.fromarray(255 - mistake.image).resize((56, 56), Image.Resampling.BICUBIC).save(out, format="PNG")
-    return out.getvalue()

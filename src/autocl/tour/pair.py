@@ -59,12 +59,8 @@ def film_stream(learner: Learner) -> Stream:
     """Two tasks of characters, to be watched while the learner rewrites itself."""
     drawn = load("glyphs", "test", size=learner.config.height, classes=CHARACTERS)
     ways = learner.config.n_classes
-    stages = [
-        TaskSpec(
-            name=f"task {at + 1}", train=drawn, test=None, classes=tuple(range(at * ways, (at + 1) * ways))
-        )
-        for at in range(2)
-    ]
+    halves = tuple(range(ways)), tuple(range(ways, 2 * ways))
+    stages = [TaskSpec(name=f"task {i}", train=drawn, test=None, classes=c) for i, c in enumerate(halves, 1)]
     return build_stream(stages, shots=FILMED_SHOTS, run=0, scenario="domain")
 
 

@@ -3,14 +3,15 @@
 import io
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from autocl.data.archives import Block, Raw, cut_strip, damaged, extract, open_zip, reading, zip_member
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _CITATION = "Krizhevsky: Learning multiple layers of features from tiny images. Technical report (2009)."
 _LICENCE = "none stated; free for research by common use"
@@ -59,35 +60,33 @@ FC100_SPLIT = {
 """The other twelve super-classes are for training."""
 
 
-def _fc100_labels(split: str) -> tuple[int, ...]:
+def _fc100_classes(split: str) -> tuple[str, ...]:
     held_out = {name for names in FC100_SPLIT.values() for name in names}
     chosen = FC100_SPLIT.get(split) or [name for name in SUPER_CLASSES if name not in held_out]
-    fine = {name for coarse in chosen for name in SUPER_CLASSES[coarse].split()}
-    return tuple(label for label, name in enumerate(CIFAR100_CLASSES) if name in fine)
+    return tuple(sorted(name for coarse in chosen for name in SUPER_CLASSES[coarse].split()))
 
 
 def _read_binary(
-    path: Path, parts: tuple[str, ...], names: tuple[str, ...], keep: tuple[int, ...] | None = None
+    path: Path, parts: tuple[str, ...], classes: tuple[str, ...], known: tuple[str, ...] = CIFAR100_CLASSES
 ) -> Raw:
-    """The official binary archives, in the order of `parts`.
+    """The official binary archives.
 
     Args:
-        path: cifar-10-binary.tar.gz or cifar-100-binary.tar.gz.
-        parts: members to read, e.g. ("data_batch_1.bin", …). Their records are one label byte (CIFAR-100: a
-            coarse one before it) and 3,072 pixels.
-        names: of all (fine) labels.
-        keep: read only these labels, which become classes 0, 1, … in this order.
+        path: the archive.
+        parts: members PART.bin to read, in this order. Their records are one label byte (CIFAR-100: a coarse
+            one before it) and 3,072 pixels.
+        classes: those to read; they become classes 0, 1, …
+        known: names of all (fine) labels.
     """
-    kind = "CIFAR's binary archive"
-    chosen = tuple(range(len(names))) if keep is None else keep
+    kind, members = "CIFAR's binary archive", [f"{part}.bin" for part in parts]
     class_of = np.full(256, -1, np.int64)
-    class_of[list(chosen)] = np.arange(len(chosen))
-    record = _PIXELS + (2 if len(names) > 10 else 1)
+    class_of[[known.index(name) for name in classes]] = np.arange(len(classes))
+    record = _PIXELS + (2 if len(known) > 10 else 1)
 
     def blocks() -> Iterator[Block]:
         with reading(path, kind), tempfile.TemporaryDirectory() as folder:
-            files = extract(path, parts, Path(folder), total=_TOTAL)
-            for part in parts:
+            files = extract(path, members, Path(folder), total=_TOTAL)
+            for part in members:
                 size = files[part].stat().st_size
                 if size == 0 or size % record:
                     raise damaged(path, kind, f"{size} bytes of {part} are no whole number of records")
@@ -96,29 +95,18 @@ def _read_binary(
                     flat = np.fromfile(files[part], np.uint8, _BLOCK * record, offset=at)
                     rows = flat.reshape(-1, record)
                     labels = rows[:, -_PIXELS - 1]
-                    if labels.max() >= len(names):
-                        raise damaged(path, kind, f"{part} holds labels beyond {len(names)} classes")
-                    classes = class_of[labels]
+                    if labels.max() >= len(known):
+                        raise damaged(path, kind, f"{part} holds labels beyond {len(known)} classes")
+                    numbers = class_of[labels]
                     images = rows[:, -_PIXELS:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-                    yield images[classes >= 0], classes[classes >= 0]
+                    yield images[numbers >= 0], numbers[numbers >= 0]
 
-    return Raw(classes=tuple(names[label] for label in chosen), blocks=blocks())
+    return Raw(classes=classes, blocks=blocks())
 
 
 def _read_cifar10(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    train = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
-    parts = train if split == "train" else ("test_batch.bin",)
-    return _read_binary(next(iter(files.values())), parts, CIFAR10_CLASSES)
-
-
-def _read_cifar100(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    return _read_binary(next(iter(files.values())), (f"{split}.bin",), CIFAR100_CLASSES)
-
-
-def _read_fc100(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    # FC100 has 600 images a class: those of CIFAR-100's train and test sets together.
-    parts = ("train.bin", "test.bin")
-    return _read_binary(next(iter(files.values())), parts, CIFAR100_CLASSES, keep=_fc100_labels(split))
+    parts = tuple(f"data_batch_{n}" for n in range(1, 6)) if split == "train" else ("test_batch",)
+    return _read_binary(next(iter(files.values())), parts, CIFAR10_CLASSES, CIFAR10_CLASSES)
 
 
 def _read_cifar10_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
@@ -141,13 +129,7 @@ def _read_cifar10_strips(files: Mapping[str, Path], split: str, options: Options
 
 
 def _read_class_strips(path: Path, parts: tuple[str, ...], classes: tuple[str, ...]) -> Raw:
-    """CIFAR-100 as `{part}/{class}.jpg`, and `meta.json` with the file names of each strip.
-
-    Args:
-        path: the zip.
-        parts: "train", "test" or both; a class has the images of all of them, in this order.
-        classes: those to read; they become classes 0, 1, …
-    """
+    """CIFAR-100 as `{part}/{class}.jpg`, and `meta.json` with the file names of each strip."""
     kind = "CIFAR-100 packed as strips"
 
     def blocks() -> Iterator[Block]:
@@ -162,97 +144,74 @@ def _read_class_strips(path: Path, parts: tuple[str, ...], classes: tuple[str, .
     return Raw(classes=classes, blocks=blocks())
 
 
-def _read_cifar100_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    return _read_class_strips(next(iter(files.values())), (split,), CIFAR100_CLASSES)
-
-
-def _read_fc100_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw:
-    classes = tuple(CIFAR100_CLASSES[label] for label in _fc100_labels(split))
-    return _read_class_strips(next(iter(files.values())), ("train", "test"), classes)
-
-
 def _binary(name: str, md5: str) -> tuple[DataFile]:
     return (DataFile(name=name, md5=md5, urls=("https://www.cs.toronto.edu/~kriz/" + name,)),)
 
 
 _CIFAR10_BINARY = _binary("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530")
 _CIFAR100_BINARY = _binary("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8")
-_CIFAR100_STRIPS = (
-    DataFile(
-        name="cifar100_jpeg.zip",
-        sha256="0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6",
-    ),
-)
+_CIFAR10_WEBP = "6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c"
+_CIFAR100_JPEG = "0b5e89d8c5006df9e126e64ed692cbcfe4f3a4a110c41f1aeb233815618482c6"
+_CIFAR100_STRIPS = (DataFile(name="cifar100_jpeg.zip", sha256=_CIFAR100_JPEG),)
 _JPEG_NOTE = "the images went through JPEG (quality 96), so pixels differ a little from CIFAR-100's own"
+_Wanted = tuple[tuple[str, ...], tuple[str, ...]]
+"""Parts of CIFAR-100 to read, and classes in them."""
 
-register(
-    SetInfo(
-        name="cifar10",
-        title="CIFAR-10",
-        splits=("train", "test"),
-        layouts=(
-            FileLayout(title="official binary archive", files=_CIFAR10_BINARY, read=_read_cifar10),
-            FileLayout(
-                title="packed strips",
-                files=(
-                    DataFile(
-                        name="cifar10_webp.zip",
-                        sha256="6d06a14a17e765cadb384d36c9563fac6cc365ac0b05d8a7b33bd2ef8c0ddc0c",
-                    ),
-                ),
-                read=_read_cifar10_strips,
-                notes="the training split has only the first 20,000 of CIFAR-10's 50,000 training images",
-            ),
-        ),
-        channels=3,
-        mean=(0.4914, 0.4822, 0.4465),
-        std=(0.247, 0.243, 0.261),
-        test_images=10_000,
-        licence=_LICENCE,
-        citation=_CITATION,
+
+def _cifar100_layouts(owner: str, wanted: Callable[[str], _Wanted]) -> tuple[FileLayout, ...]:
+    """The two layouts of CIFAR-100's files, for a set that takes from them what is wanted for a split."""
+
+    def reader(read: Callable[..., Raw]) -> Callable[[Mapping[str, Path], str, Options], Raw]:
+        return lambda files, split, options: read(next(iter(files.values())), *wanted(split))
+
+    binary, strips = f"{owner}official binary archive", f"{owner}packed strips"
+    return (
+        FileLayout(title=binary, files=_CIFAR100_BINARY, read=reader(_read_binary)),
+        FileLayout(title=strips, files=_CIFAR100_STRIPS, read=reader(_read_class_strips), notes=_JPEG_NOTE),
     )
+
+
+_CIFAR10 = SetInfo(
+    name="cifar10",
+    title="CIFAR-10",
+    layouts=(
+        FileLayout(title="official binary archive", files=_CIFAR10_BINARY, read=_read_cifar10),
+        FileLayout(
+            title="packed strips",
+            files=(DataFile(name="cifar10_webp.zip", sha256=_CIFAR10_WEBP),),
+            read=_read_cifar10_strips,
+            notes="the training split has only the first 20,000 of CIFAR-10's 50,000 training images",
+        ),
+    ),
+    channels=3,
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.247, 0.243, 0.261),
+    test_images=10_000,
+    licence=_LICENCE,
+    citation=_CITATION,
 )
 
-_CIFAR100 = register(
-    SetInfo(
-        name="cifar100",
-        title="CIFAR-100",
-        splits=("train", "test"),
-        layouts=(
-            FileLayout(title="official binary archive", files=_CIFAR100_BINARY, read=_read_cifar100),
-            FileLayout(
-                title="packed strips", files=_CIFAR100_STRIPS, read=_read_cifar100_strips, notes=_JPEG_NOTE
-            ),
-        ),
-        channels=3,
-        mean=(0.507, 0.487, 0.441),
-        std=(0.267, 0.256, 0.276),
-        test_images=10_000,
-        licence=_LICENCE,
-        citation=_CITATION,
-    )
+_CIFAR100 = SetInfo(
+    name="cifar100",
+    title="CIFAR-100",
+    layouts=_cifar100_layouts("", lambda split: ((split,), CIFAR100_CLASSES)),
+    channels=3,
+    mean=(0.507, 0.487, 0.441),
+    std=(0.267, 0.256, 0.276),
+    test_images=10_000,
+    licence=_LICENCE,
+    citation=_CITATION,
 )
 
-register(
-    SetInfo(
-        name="fc100",
-        title="FC100",
-        splits=("train", "val", "test"),
-        layouts=(
-            FileLayout(title="CIFAR-100's official binary archive", files=_CIFAR100_BINARY, read=_read_fc100),
-            FileLayout(
-                title="CIFAR-100's packed strips",
-                files=_CIFAR100_STRIPS,
-                read=_read_fc100_strips,
-                notes=_JPEG_NOTE,
-            ),
-        ),
-        channels=3,
-        mean=_CIFAR100.mean,
-        std=_CIFAR100.std,
-        folders=("cifar100",),
-        licence=_LICENCE,
-        citation="Oreshkin, Rodríguez López, Lacoste: TADAM: task dependent adaptive metric for improved "
-        "few-shot learning. NeurIPS (2018). Images: " + _CITATION,
-    )
+_FC100 = replace(
+    _CIFAR100,
+    name="fc100",
+    title="FC100",
+    splits=("train", "val", "test"),
+    # It has 600 images a class: those of CIFAR-100's train and test sets together.
+    layouts=_cifar100_layouts("CIFAR-100's ", lambda split: (("train", "test"), _fc100_classes(split))),
+    test_images=0,
+    folders=("cifar100",),
+    citation="Oreshkin, Rodríguez López, Lacoste: TADAM: task dependent adaptive metric for improved "
+    "few-shot learning. NeurIPS (2018). Images: " + _CITATION,
 )

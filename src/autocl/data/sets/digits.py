@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from autocl.data.archives import Block, Raw, hold_out
-from autocl.data.catalog import Options, SetInfo, register
+from autocl.data.catalog import Options, SetInfo
 
 _BLOCK = 64
 
@@ -28,18 +28,15 @@ def _blocks() -> Iterator[Block]:
             yield grays[values[:, :64]].reshape(-1, 8, 8), values[:, 64].astype(np.int64)
 
 
-register(
-    SetInfo(
-        name="digits",
-        title="scikit-learn's digits",
-        splits=("train", "test"),
-        make=_make,
-        channels=1,
-        # Of the training part at 32×32.
-        mean=(0.3061,),
-        std=(0.3239,),
-        licence="CC BY 4.0",
-        citation="Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI machine learning "
-        "repository (1998).",
-    )
+_SET = SetInfo(
+    name="digits",
+    title="scikit-learn's digits",
+    make=_make,
+    channels=1,
+    # Of the training part at 32×32.
+    mean=(0.3061,),
+    std=(0.3239,),
+    licence="CC BY 4.0",
+    citation="Alpaydin, Kaynak: Optical recognition of handwritten digits. UCI machine learning "
+    "repository (1998).",
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from autocl.data.archives import Block, Raw
-from autocl.data.catalog import Options, SetInfo, register
+from autocl.data.catalog import Options, SetInfo
 from autocl.data.glyphs import draw_glyphs
 from autocl.errors import InputError
 
@@ -37,19 +37,17 @@ def _for_validation(training: Options) -> Options:
     return {**training, "classes": max(100, training["classes"] // 10)}
 
 
-register(
-    SetInfo(
-        name="glyphs",
-        title="drawn glyphs",
-        splits=tuple(_FIRST),
-        make=_make,
-        channels=1,
-        # Of 1,000 classes × 20 drawings at 32×32, seed 0.
-        mean=(0.1016,),
-        std=(0.2754,),
-        options={"classes": 1000, "examples": 20, "seed": 0},
-        validation_options=_for_validation,
-        licence="MIT",
-        citation="autocl",
-    )
+_SET = SetInfo(
+    name="glyphs",
+    title="drawn glyphs",
+    splits=tuple(_FIRST),
+    make=_make,
+    channels=1,
+    # Of 1,000 classes × 20 drawings at 32×32, seed 0.
+    mean=(0.1016,),
+    std=(0.2754,),
+    options={"classes": 1000, "examples": 20, "seed": 0},
+    validation_options=_for_validation,
+    licence="MIT",
+    citation="autocl",
 )

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from autocl.data.archives import Block, Raw, cut_strip, damaged, open_zip, picture, reading, zip_member
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _SPLITS = ("train", "val", "test")
 _BLOCK = 300
+_JPEG_SUM = "9f07641d457f1628ef91f6f462a32777e18b51976b1a056f8600e8a4252370b7"
 
 
 def _read_arrays(files: Mapping[str, Path], split: str, options: Options) -> Raw:
@@ -73,48 +74,41 @@ def _read_strips(files: Mapping[str, Path], split: str, options: Options) -> Raw
     return Raw(classes=tuple(counts), blocks=blocks())
 
 
-register(
-    SetInfo(
-        name="mini_imagenet",
-        title="mini-ImageNet",
-        splits=_SPLITS,
-        layouts=(
-            FileLayout(
-                title="arrays converted from the cached pickles",
-                files=tuple(
-                    DataFile(name=f"mini-imagenet-{split}.{kind}", splits=(split,))
-                    for split in _SPLITS
-                    for kind in ("npy", "json")
-                ),
-                read=_read_arrays,
+_SET = SetInfo(
+    name="mini_imagenet",
+    title="mini-ImageNet",
+    splits=_SPLITS,
+    layouts=(
+        FileLayout(
+            title="arrays converted from the cached pickles",
+            files=tuple(
+                DataFile(name=f"mini-imagenet-{split}.{kind}", splits=(split,))
+                for split in _SPLITS
+                for kind in ("npy", "json")
             ),
-            FileLayout(
-                title="folder of JPEG files with the split's csv",
-                files=(
-                    DataFile(name="images"),
-                    *(DataFile(name=f"{split}.csv", splits=(split,)) for split in _SPLITS),
-                ),
-                read=_read_listed,
-            ),
-            FileLayout(
-                title="packed 32×32 strips",
-                files=(
-                    DataFile(
-                        name="mini_imagenet32_jpeg.zip",
-                        sha256="9f07641d457f1628ef91f6f462a32777e18b51976b1a056f8600e8a4252370b7",
-                    ),
-                ),
-                read=_read_strips,
-                notes="resized from 84 to 32 pixels with a Lanczos filter and stored as JPEG",
-            ),
+            read=_read_arrays,
         ),
-        channels=3,
-        mean=(0.485, 0.456, 0.406),
-        std=(0.229, 0.224, 0.225),
-        advice="The mini-imagenet-cache-*.pkl that are passed around become such arrays by "
-        "python -m tools.convert_mini_imagenet, in a checkout of autocl",
-        licence="ImageNet terms: non-commercial research and education only",
-        citation="Vinyals et al.: Matching networks for one shot learning. NeurIPS (2016). "
-        "Split: Ravi, Larochelle: Optimization as a model for few-shot learning. ICLR (2017).",
-    )
+        FileLayout(
+            title="folder of JPEG files with the split's csv",
+            files=(
+                DataFile(name="images"),
+                *(DataFile(name=f"{split}.csv", splits=(split,)) for split in _SPLITS),
+            ),
+            read=_read_listed,
+        ),
+        FileLayout(
+            title="packed 32×32 strips",
+            files=(DataFile(name="mini_imagenet32_jpeg.zip", sha256=_JPEG_SUM),),
+            read=_read_strips,
+            notes="resized from 84 to 32 pixels with a Lanczos filter and stored as JPEG",
+        ),
+    ),
+    channels=3,
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+    advice="The mini-imagenet-cache-*.pkl that are passed around become such arrays by "
+    "python -m tools.convert_mini_imagenet, in a checkout of autocl",
+    licence="ImageNet terms: non-commercial research and education only",
+    citation="Vinyals et al.: Matching networks for one shot learning. NeurIPS (2016). "
+    "Split: Ravi, Larochelle: Optimization as a model for few-shot learning. ICLR (2017).",
 )

@@ -3,7 +3,7 @@
 import gzip
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autocl.data.archives import Block, Raw, bounded, damaged, reading
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _FASHION = (
     "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -30,13 +30,7 @@ _TOTAL = 1 << 26
 
 
 def read_idx_pair(images: Path, labels: Path, classes: tuple[str, ...]) -> Raw:
-    """Images and labels of one split.
-
-    Args:
-        images: idx file [n, H, W].
-        labels: idx file [n] with values below the number of classes.
-        classes: names of labels 0, 1, …
-    """
+    """One split, from idx files of images [n, H, W] and of labels [n], numbers of the classes."""
 
     def blocks() -> Iterator[Block]:
         with _opened(labels, 1) as (file, shape):
@@ -84,76 +78,67 @@ def _rows(file: IO[bytes], shape: tuple[int, ...], count: int) -> npt.NDArray[np
     return np.frombuffer(body, np.uint8).reshape(count, *shape[1:])
 
 
-def _reader(classes: tuple[str, ...]) -> Callable[[Mapping[str, Path], str, Options], Raw]:
+def _layout(sums: tuple[str, str, str, str], classes: tuple[str, ...], *bases: str) -> FileLayout:
+    """The four files; `sums` in the order of `_NAMES`, `bases` = folders they can be downloaded from."""
+
     def read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
         images, labels = (files[name] for name, part in _NAMES.items() if part == split)
         return read_idx_pair(images, labels, classes)
 
-    return read
-
-
-def _layout(sums: tuple[str, str, str, str], classes: tuple[str, ...], *bases: str) -> FileLayout:
-    """The four files; `sums` in the order of `_NAMES`, `bases` = folders they can be downloaded from."""
     files = tuple(
         DataFile(name=name, sha256=sha256, urls=tuple(base + name for base in bases), splits=(split,))
         for (name, split), sha256 in zip(_NAMES.items(), sums, strict=True)
     )
-    return FileLayout(title="official idx files", files=files, read=_reader(classes))
+    return FileLayout(title="official idx files", files=files, read=read)
 
 
-register(
-    SetInfo(
-        name="mnist",
-        title="MNIST",
-        splits=("train", "test"),
-        layouts=(
-            _layout(
-                (
-                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                ),
-                tuple("0123456789"),
-                "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                "https://storage.googleapis.com/cvdf-datasets/mnist/",
-                "http://yann.lecun.com/exdb/mnist/",
+_MNIST = SetInfo(
+    name="mnist",
+    title="MNIST",
+    layouts=(
+        _layout(
+            (
+                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
             ),
+            tuple("0123456789"),
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            "http://yann.lecun.com/exdb/mnist/",
         ),
-        channels=1,
-        mean=(0.1307,),
-        std=(0.3081,),
-        test_images=10_000,
-        licence="CC BY-SA 3.0",
-        citation="LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition. "
-        "Proceedings of the IEEE 86 (1998).",
-    )
+    ),
+    channels=1,
+    mean=(0.1307,),
+    std=(0.3081,),
+    test_images=10_000,
+    licence="CC BY-SA 3.0",
+    citation="LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition. "
+    "Proceedings of the IEEE 86 (1998).",
 )
 
-register(
-    SetInfo(
-        name="fashion_mnist",
-        title="Fashion-MNIST",
-        splits=("train", "test"),
-        layouts=(
-            _layout(
-                (
-                    "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-                    "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-                    "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-                    "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-                ),
-                _FASHION,
-                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+_FASHION_MNIST = SetInfo(
+    name="fashion_mnist",
+    title="Fashion-MNIST",
+    layouts=(
+        _layout(
+            (
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
             ),
+            _FASHION,
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
         ),
-        channels=1,
-        mean=(0.286,),
-        std=(0.353,),
-        test_images=10_000,
-        licence="MIT",
-        citation="Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking machine "
-        "learning algorithms. arXiv:1708.07747 (2017).",
-    )
+    ),
+    channels=1,
+    mean=(0.286,),
+    std=(0.353,),
+    test_images=10_000,
+    licence="MIT",
+    citation="Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking machine "
+    "learning algorithms. arXiv:1708.07747 (2017).",
 )

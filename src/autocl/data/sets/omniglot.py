@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from autocl.data.archives import Block, Raw, damaged, open_zip, picture, reading, zip_member, zip_members
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 VALIDATION_ALPHABETS = frozenset({"Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)"})
 """The split of Vinyals et al. holds out five background alphabets for validation (172 characters), …"""
@@ -17,20 +17,24 @@ FIRST_TEST_CHARACTER = 1201
 after it (423). All else is for training (1,028)."""
 
 _OFFICIAL = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
-_ZIPS = ("images_background.zip", "images_evaluation.zip")
+_ZIPS = {
+    "images_background.zip": (
+        "68d2efa1b9178cc56df9314c21c6e718",
+        "5f5a75a342d9e957897e5492346ca86c970b00b917f2bd87d8c501664989e921",
+    ),
+    "images_evaluation.zip": (
+        "6b91aef0f799c5bb55b94e3f2daec811",
+        "33420bfba22f65fcf98ef2e72cb5e0a85d824356188c35950262d4cf815f8f58",
+    ),
+}
+"""MD5 of each, and SHA-256 of another packing of it."""
 _MEMBER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d\d)/(\d{4})_(\d\d)\.png")
 
 
-def split_of(alphabet: str, number: int) -> str:
-    """Split that the character belongs to.
-
-    Args:
-        alphabet: folder name, e.g. "Hebrew".
-        number: the character's number in the file names, 1 to 1623.
-    """
-    if alphabet in VALIDATION_ALPHABETS:
+def _split_of(drawing: re.Match[str]) -> str:
+    if drawing[1] in VALIDATION_ALPHABETS:
         return "val"
-    return "test" if number >= FIRST_TEST_CHARACTER else "train"
+    return "test" if int(drawing[3]) >= FIRST_TEST_CHARACTER else "train"
 
 
 def _read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
@@ -67,44 +71,32 @@ def _listed(path: Path, split: str) -> list[str]:
         matches = [match for name in archive.namelist() if (match := _MEMBER.fullmatch(name)) is not None]
     if not matches:
         raise damaged(path, kind, "no member is like images_background/Alphabet/character01/0001_01.png")
-    return sorted(match[0] for match in matches if split_of(match[1], int(match[3])) == split)
+    return sorted(match[0] for match in matches if _split_of(match) == split)
 
 
-register(
-    SetInfo(
-        name="omniglot",
-        title="Omniglot",
-        splits=("train", "val", "test"),
-        layouts=(
-            FileLayout(
-                title="official zips",
-                files=(
-                    DataFile(
-                        name="images_background.zip",
-                        md5="68d2efa1b9178cc56df9314c21c6e718",
-                        equivalent=("5f5a75a342d9e957897e5492346ca86c970b00b917f2bd87d8c501664989e921",),
-                        urls=(_OFFICIAL + "images_background.zip",),
-                    ),
-                    DataFile(
-                        name="images_evaluation.zip",
-                        md5="6b91aef0f799c5bb55b94e3f2daec811",
-                        equivalent=("33420bfba22f65fcf98ef2e72cb5e0a85d824356188c35950262d4cf815f8f58",),
-                        urls=(_OFFICIAL + "images_evaluation.zip",),
-                    ),
-                ),
-                read=_read,
+_SET = SetInfo(
+    name="omniglot",
+    title="Omniglot",
+    splits=("train", "val", "test"),
+    layouts=(
+        FileLayout(
+            title="official zips",
+            files=tuple(
+                DataFile(name=name, md5=md5, equivalent=(other,), urls=(_OFFICIAL + name,))
+                for name, (md5, other) in _ZIPS.items()
             ),
+            read=_read,
         ),
-        channels=1,
-        # Of the inverted training drawings at 32×32, without rotations; the authors' values, which belong to
-        # black strokes on white, put the background at −11.
-        mean=(0.0782,),
-        std=(0.2230,),
-        paper_mean=(0.922,),
-        paper_std=(0.084,),
-        options={"rotations": False},
-        licence="MIT",
-        citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program "
-        "induction. Science 350 (2015). Split: Vinyals et al., Matching Networks (2016).",
-    )
+    ),
+    channels=1,
+    # Of the inverted training drawings at 32×32, without rotations; the authors' values, which belong to
+    # black strokes on white, put the background at −11.
+    mean=(0.0782,),
+    std=(0.2230,),
+    paper_mean=(0.922,),
+    paper_std=(0.084,),
+    options={"rotations": False},
+    licence="MIT",
+    citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program "
+    "induction. Science 350 (2015). Split: Vinyals et al., Matching Networks (2016).",
 )

@@ -9,9 +9,11 @@ import numpy as np
 import scipy.io
 
 from autocl.data.archives import Block, Raw, bounded, damaged, hold_out, read_npz, reading
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 _URL = "http://ufldl.stanford.edu/housenumbers/"
+_MD5 = {"train": "e26dedcc434d2e4c54c9b2d4a06d8373", "test": "eb5a983be6a315427106f1b164d9cef3"}
+_PART_SUM = "166e2ba84f2533b505a7b73e97663f7e513a330a3243c82ca80dc470cd939230"
 _DIGITS = tuple("0123456789")
 _BLOCK = 1000
 _TOTAL = 1 << 28
@@ -69,49 +71,31 @@ def _read_part(files: Mapping[str, Path], split: str, options: Options) -> Raw:
     return hold_out(Raw(classes=_DIGITS, blocks=blocks()), split)
 
 
-register(
-    SetInfo(
-        name="svhn",
-        title="SVHN",
-        splits=("train", "test"),
-        layouts=(
-            FileLayout(
-                title="official MATLAB files",
-                files=(
-                    DataFile(
-                        name="train_32x32.mat",
-                        md5="e26dedcc434d2e4c54c9b2d4a06d8373",
-                        urls=(_URL + "train_32x32.mat",),
-                        splits=("train",),
-                    ),
-                    DataFile(
-                        name="test_32x32.mat",
-                        md5="eb5a983be6a315427106f1b164d9cef3",
-                        urls=(_URL + "test_32x32.mat",),
-                        splits=("test",),
-                    ),
-                ),
-                read=_read,
+_SET = SetInfo(
+    name="svhn",
+    title="SVHN",
+    layouts=(
+        FileLayout(
+            title="official MATLAB files",
+            files=tuple(
+                DataFile(name=f"{part}_32x32.mat", md5=md5, urls=(f"{_URL}{part}_32x32.mat",), splits=(part,))
+                for part, md5 in _MD5.items()
             ),
-            FileLayout(
-                title="part as npz",
-                files=(
-                    DataFile(
-                        name="svhn_train_first1083.npz",
-                        sha256="166e2ba84f2533b505a7b73e97663f7e513a330a3243c82ca80dc470cd939230",
-                    ),
-                ),
-                read=_read_part,
-                notes="only the first 1,083 of SVHN's 73,257 training crops, and none of its test crops",
-            ),
+            read=_read,
         ),
-        channels=3,
-        mean=(0.4376821, 0.4437697, 0.47280442),
-        std=(0.19803012, 0.20101562, 0.19703614),
-        test_images=26_032,
-        folders=("svhn", "svhn_subset"),
-        licence="non-commercial use only",
-        citation="Netzer et al.: Reading digits in natural images with unsupervised feature learning. "
-        "NIPS workshop (2011).",
-    )
+        FileLayout(
+            title="part as npz",
+            files=(DataFile(name="svhn_train_first1083.npz", sha256=_PART_SUM),),
+            read=_read_part,
+            notes="only the first 1,083 of SVHN's 73,257 training crops, and none of its test crops",
+        ),
+    ),
+    channels=3,
+    mean=(0.4376821, 0.4437697, 0.47280442),
+    std=(0.19803012, 0.20101562, 0.19703614),
+    test_images=26_032,
+    folders=("svhn", "svhn_subset"),
+    licence="non-commercial use only",
+    citation="Netzer et al.: Reading digits in natural images with unsupervised feature learning. "
+    "NIPS workshop (2011).",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from autocl.data.archives import Block, Raw, damaged, members, picture, reading
-from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo, register
+from autocl.data.catalog import DataFile, FileLayout, Options, SetInfo
 
 SHARED_CLASSES = frozenset({
     "n01855672", "n01910747", "n02074367", "n02099601", "n02129165", "n02165456", "n02795169", "n02823428",
@@ -18,6 +18,7 @@ SHARED_CLASSES = frozenset({
 """Classes of Tiny-ImageNet that mini-ImageNet has, too: 14 of its train, 6 val and 5 test classes."""
 
 _KIND = "Tiny-ImageNet's archive"
+_PACKED_SUM = "344f109c49386287a2955c321fb6e391ea86be7d3bb614e2b8fc61d54414d24a"
 _BLOCK = 500
 _TOTAL = 1 << 29
 """Bytes of the official archive's tree, 260 MB, tar's padding, and some to spare."""
@@ -69,42 +70,35 @@ def _read(files: Mapping[str, Path], split: str, options: Options) -> Raw:
     return Raw(classes=classes, blocks=blocks())
 
 
-register(
-    SetInfo(
-        name="tiny_imagenet",
-        title="Tiny-ImageNet",
-        splits=("train", "val"),
-        layouts=(
-            FileLayout(
-                title="official zip",
-                files=(
-                    DataFile(
-                        name="tiny-imagenet-200.zip",
-                        md5="90528d7ca1a48142e341f4ef8d21d0de",
-                        urls=("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
-                    ),
+_SET = SetInfo(
+    name="tiny_imagenet",
+    title="Tiny-ImageNet",
+    splits=("train", "val"),
+    layouts=(
+        FileLayout(
+            title="official zip",
+            files=(
+                DataFile(
+                    name="tiny-imagenet-200.zip",
+                    md5="90528d7ca1a48142e341f4ef8d21d0de",
+                    urls=("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
                 ),
-                read=_read,
             ),
-            FileLayout(
-                title="packed 32×32 tar",
-                files=(
-                    DataFile(
-                        name="tiny-imagenet-200-32x32.tar.xz",
-                        sha256="344f109c49386287a2955c321fb6e391ea86be7d3bb614e2b8fc61d54414d24a",
-                    ),
-                ),
-                read=_read,
-                notes="resized from 64 to 32 pixels beforehand",
-            ),
+            read=_read,
         ),
-        channels=3,
-        mean=(0.485, 0.456, 0.406),
-        std=(0.229, 0.224, 0.225),
-        options={"exclude_mini_imagenet": False},
-        training_options={"exclude_mini_imagenet": True},
-        held_out=20,
-        licence="ImageNet terms: non-commercial research and education only",
-        citation="Le, Yang: Tiny ImageNet visual recognition challenge. CS 231N (2015).",
-    )
+        FileLayout(
+            title="packed 32×32 tar",
+            files=(DataFile(name="tiny-imagenet-200-32x32.tar.xz", sha256=_PACKED_SUM),),
+            read=_read,
+            notes="resized from 64 to 32 pixels beforehand",
+        ),
+    ),
+    channels=3,
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+    options={"exclude_mini_imagenet": False},
+    training_options={"exclude_mini_imagenet": True},
+    held_out=20,
+    licence="ImageNet terms: non-commercial research and education only",
+    citation="Le, Yang: Tiny ImageNet visual recognition challenge. CS 231N (2015).",
 )

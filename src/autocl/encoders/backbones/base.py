@@ -36,21 +36,17 @@ class Preprocess:
         channels = f"minus {list(self.mean)}, divided by {list(self.std)}"
         return f"RGB squeezed to {self.size}×{self.size} (bicubic), {channels}"
 
-    def pixels(self, images: Sequence[Image.Image]) -> npt.NDArray[np.uint8]:
-        """RGB images of any size to [n, S, S, 3]."""
-        S = self.size
-        out = np.empty((len(images), S, S, 3), np.uint8)
-        for i, image in enumerate(images):
-            out[i] = np.asarray(image) if image.size == (S, S) else resize(image, S)
-        return out
-
     def normalised(self, images: Sequence[Image.Image]) -> npt.NDArray[np.float32]:
         """RGB images of any size to [n, 3, S, S], normalised."""
+        n, S = len(images), self.size
+        pixels = np.empty((n, S, S, 3), np.uint8)
+        for i, image in enumerate(images):
+            pixels[i] = np.asarray(image) if image.size == (S, S) else resize(image, S)
         mean, std = (np.array(of_channel, np.float32)[:, None] for of_channel in (self.mean, self.std))
-        out = np.empty((len(images), 3, self.size, self.size), np.float32)
+        out = np.empty((n, 3, S, S), np.float32)
         # One look at each byte instead of three passes over floats.
-        pixels = self.pixels(images).reshape(len(images), -1, 3)
-        look_up(pixels, (np.arange(256, dtype=np.float32) - mean) / std, out.reshape(len(images), 3, -1))
+        levels = (np.arange(256, dtype=np.float32) - mean) / std
+        look_up(pixels.reshape(n, -1, 3), levels, out.reshape(n, 3, -1))
         return out
 
 

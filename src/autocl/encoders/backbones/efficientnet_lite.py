@@ -73,20 +73,17 @@ class Unit(nn.Module):
 
     def __init__(self, n_in: int, n_out: int, *, kernel: int, stride: int, groups: int, linear: bool) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(n_in, n_out, kernel, stride, groups=groups, bias=False)
-        self.norm: nn.Module = nn.BatchNorm2d(n_out, eps=EPSILON)
-        self.linear = linear
         before = (kernel - stride) // 2
         self.padding = (before, kernel - stride - before)
+        self.even = before == kernel - stride - before
+        around = before if self.even else 0
+        self.conv = nn.Conv2d(n_in, n_out, kernel, stride, around, groups=groups, bias=False)
+        self.norm: nn.Module = nn.BatchNorm2d(n_out, eps=EPSILON)
+        self.linear = linear
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, in, H, W] to [N, out, H / stride, W / stride]."""
-        before, after = self.padding
-        if before == after:
-            x = F.conv2d(x, self.conv.weight, self.conv.bias, self.conv.stride, before, 1, self.conv.groups)
-        else:
-            x = self.conv(F.pad(x, (before, after, before, after)))
-        x = self.norm(x)
+        x = self.norm(self.conv(x if self.even else F.pad(x, 2 * self.padding)))
         return x if self.linear else F.relu6(x)
 
     @torch.no_grad()
@@ -115,14 +112,12 @@ class Block(nn.Module):
         ]
         if expansion != 1:
             units.insert(0, Unit(n_in, wide, kernel=1, stride=1, groups=1, linear=False))
-        self.units = nn.ModuleList(units)
+        self.units = nn.Sequential(*units)
         self.residual = stride == 1 and n_in == n_out
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, in, H, W] to [N, out, H / stride, W / stride]."""
-        y = x
-        for unit in self.units:
-            y = unit(y)
+        y: Tensor = self.units(x)
         return x + y if self.residual else y
 
 

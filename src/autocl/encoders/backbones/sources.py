@@ -18,13 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from autocl.encoders.backbones.base import (
-    Backbone,
-    Preprocess,
-    downloading,
-    fingerprint_of,
-    needs,
-)
+from autocl.encoders.backbones.base import Backbone, Preprocess, downloading, fingerprint_of, needs
 from autocl.encoders.vit import ViT
 from autocl.errors import FileError, InputError
 from autocl.typed_json import parse_json
@@ -53,7 +47,9 @@ def torchvision_backbone(model: str) -> Backbone:
         from torchvision import models
     with downloading(name, TORCH_CACHE):
         weights = models.get_model_weights(model).DEFAULT
-        network = models.get_model(model, weights=None, **_width(weights))
+        classes = weights.meta.get("categories")  # where their number is not the model's default
+        width = {} if classes is None else {"num_classes": len(classes)}
+        network = models.get_model(model, weights=None, **width)
         # Loaded here: torchvision itself would unpickle the file.
         network.load_state_dict(weights.get_state_dict(check_hash=True, weights_only=True))
     linear = [path for path, part in network.named_modules() if isinstance(part, nn.Linear)]
@@ -114,12 +110,6 @@ def open_clip_backbone(model: str) -> Backbone:
     size = int(transform(Image.new("RGB", (8, 8))).shape[-1])
     text = f"open_clip {_text(transform)}"
     return _of_module(name, network, network.encode_image, _stacked(transform), text, size)
-
-
-def _width(weights: Any) -> dict[str, int]:
-    """Number of classes the weights were trained on, where that is not the model's default."""
-    classes = weights.meta.get("categories")
-    return {} if classes is None else {"num_classes": len(classes)}
 
 
 def _text(transform: object) -> str:
