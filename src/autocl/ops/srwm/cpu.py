@@ -128,7 +128,8 @@ def _differentiate(ctx, dy, dW_final, *_) -> tuple[Tensor, Tensor]:  # type: ign
     u, W_final, *kept = ctx.saved_tensors
     dy = torch.zeros_like(u) if dy is None else dy
     dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
-    return srwm_backward(dy, dW_final, u, W_final, *kept)
+    gradients: tuple[Tensor, Tensor] = srwm_backward(dy, dW_final, u, W_final, *kept)
+    return gradients
 
 
 srwm_forward.register_autograd(_differentiate, setup_context=_save)
