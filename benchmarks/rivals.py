@@ -5,6 +5,7 @@ features, as for a user who does not tune; these means chose it.
 """
 
 import argparse
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -17,10 +18,10 @@ from autocl.evaluation.world.streams import cells
 from autocl.learner.find import find_learner
 
 SETTINGS = {
-    **{f"logistic regression, C {c:g}": logistic(c) for c in (1, 10, 100, 1000)},
-    **{f"SVM, C {c:g}": svm(c) for c in (1, 10, 100)},
-    **{f"ridge, λ {penalty:g}": ridge(penalty) for penalty in (0.1, 0.3, 1, 3)},
-    **{f"{k}-NN": neighbours(k) for k in (1, 3, 5)},
+    **{f"logistic regression, C {c:g}": partial(logistic, C=c) for c in (1, 10, 100, 1000)},
+    **{f"SVM, C {c:g}": partial(svm, C=c) for c in (1, 10, 100)},
+    **{f"ridge, λ {penalty:g}": partial(ridge, penalty=penalty) for penalty in (0.1, 0.3, 1, 3)},
+    **{f"{k}-NN": partial(neighbours, k=k) for k in (1, 3, 5)},
 }
 
 

@@ -418,7 +418,8 @@ def main() -> None:
         print(f"{name}:", *report(combiner, judged), sep="\n  ")
     meta = {
         "recipe": "universal", "seed": str(args.seed), "steps": str(args.steps),
-        "sets": " ".join(s.name for s in WORLDS["meta-training"]), "encoder_from": args.encoder,
+        "sets": " ".join(key.partition("/")[0] for key in WORLDS["meta-training"]),
+        "encoder_from": args.encoder,
     }  # fmt: skip
     for name, learner in learners(combiner, torch.from_numpy(through), encoder).items():
         more = {"backbone": PHOTOS[1]} if name == PHOTOS[0] else {}

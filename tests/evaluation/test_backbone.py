@@ -18,7 +18,7 @@ from autocl.encoders.backbones import Backbone
 from autocl.encoders.base import EncoderConfig
 from autocl.encoders.vit import ViT, ViTConfig
 from autocl.errors import InputError
-from autocl.evaluation import bench
+from autocl.evaluation import bench, protocol
 from autocl.evaluation.entry import open_learner
 from autocl.evaluation.protocol import Options
 from autocl.evaluation.protocols import PROTOCOLS, backbone
@@ -51,7 +51,7 @@ def coded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Coded:
     monkeypatch.chdir(tmp_path)
     network = Coded()
     monkeypatch.setattr(backbone, "get_backbone", lambda name: network.backbone)
-    monkeypatch.setattr(backbone, "load", lambda name, split, **_: coded_set(name, split))
+    monkeypatch.setattr(protocol, "load", lambda name, split, **_: coded_set(name, split))
     return network
 
 
@@ -167,7 +167,7 @@ def test_command__table_and_references_are_printed(coded: Coded, capsys: pytest.
 
 def test_prompts__vit_file__are_measured_inside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(backbone, "load", lambda name, split, **_: coded_set(name, split))
+    monkeypatch.setattr(protocol, "load", lambda name, split, **_: coded_set(name, split))
     torch.manual_seed(0)
     file = tmp_path / "tiny.safetensors"
     save_file(ViT(ViTConfig(image_size=8, patch=4, width=64, depth=5, heads=1)).state_dict(), file)

@@ -14,7 +14,7 @@ from autocl import zoo
 from autocl.baselines.base import method_names
 from autocl.cli.main import main, run_command
 from autocl.errors import AutoclError, DataError, InputError
-from autocl.evaluation import entry
+from autocl.evaluation import protocol
 from autocl.evaluation.bench import Check, quick_check, verify
 from autocl.evaluation.entry import Entry, find_methods, learner_entry, open_learner
 from autocl.evaluation.protocol import SetRef
@@ -32,7 +32,7 @@ def learner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def coded(name: str, split: str, **_: object) -> object:
         return coded_set(name, split)
 
-    monkeypatch.setattr(entry, "load", coded)
+    monkeypatch.setattr(protocol, "load", coded)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     run = tmp_path / "runs" / "tiny"
@@ -152,7 +152,7 @@ def test_gray_learners_get_gray_images_and_the_table_says_so(monkeypatch: pytest
         asked.append(options)
         return coded_set(name, split)
 
-    monkeypatch.setattr(entry, "load", load)
+    monkeypatch.setattr(protocol, "load", load)
     gray = learner_entry(small_learner(5), "gray")
     assert "in gray" in gray.load(SetRef(name="cifar10", split="test")).notes
     assert not gray.load(SetRef(name="mnist", split="test")).notes

@@ -117,7 +117,7 @@ def test_rotated_test_characters_are_a_setting_of_their_own() -> None:
 
 
 def test_a_learner_with_five_outputs_gets_n_a_and_the_table_goes_on(tmp_path: Path) -> None:
-    entry = learner_entry(small_learner(5), "five", load_set=load_coded)
+    entry = replace(learner_entry(small_learner(5), "five"), load=load_coded)
     protocol = PROTOCOLS["split-mnist"]
     results = {r.setting: r for r in run(protocol, entry, QUICK, tmp_path)}
     assert results["class 5-task"].unsupported == "needs 10 outputs, the learner has 5"
@@ -145,7 +145,7 @@ def test_data_too_small_for_the_streams_is_said_in_the_table(tmp_path: Path) -> 
 
 def test_the_same_seed_gives_the_same_table_and_other_runs_other_demos(tmp_path: Path) -> None:
     def once(folder: str) -> Result:
-        entry = learner_entry(small_learner(10), "ten", load_set=load_coded)
+        entry = replace(learner_entry(small_learner(10), "ten"), load=load_coded)
         return run(PROTOCOLS["split-mnist"], entry, QUICK, tmp_path / folder)[2]
 
     first, second = once("a"), once("b")

@@ -103,6 +103,8 @@ class FineTuning(Method):
         # bool [N], outputs that may be meant. Domain scenario: all; class scenario: classes seen so far.
         self.seen = torch.full((info.n_outputs,), info.scenario == "domain")
         self._examples = self._steps = 0
+        self.kept: list[TaskExamples] = []
+        """Images that are carried to the next task."""
         self._generators = [torch.Generator().manual_seed(seed) for seed in info.seeds]
         self._start_networks()
 
@@ -111,7 +113,8 @@ class FineTuning(Method):
         share = examples_of(task, self.diet)
         if len(share.index) != self._runs:
             raise InputError(f"got tasks of {len(share.index)} runs, begin was told of {self._runs}")
-        self._open_outputs(share.labels)
+        self.seen = self.seen.clone()
+        self.seen[share.labels.flatten()] = True
         examples = gather(self._material(share))
         self._before(examples)
         self._train(examples)
@@ -132,7 +135,7 @@ class FineTuning(Method):
         """Cost of a run since `begin`."""
         runs = self._runs
         tensors = sum(t.numel() * t.element_size() for t in self._state()) // runs
-        images = sum(share.nbytes for share in self._stored())
+        images = sum(share.nbytes for share in self.kept)
         return Cost(examples=self._examples, gradient_steps=self._steps, state_bytes=tensors + images)
 
     def _material(self, share: TaskExamples) -> list[TaskExamples]:
@@ -165,10 +168,6 @@ class FineTuning(Method):
             t for t in self._descent.state.get(self._parameter, {}).values() if t.shape[:1] == (self._runs,)
         ]
         return [self.stack.flat, *kept]
-
-    def _stored(self) -> list[TaskExamples]:
-        """Images that are carried to the next task."""
-        return []
 
     @property
     def _runs(self) -> int:
@@ -205,10 +204,6 @@ class FineTuning(Method):
             (delta,) = torch.autograd.grad(self._loss(x, leaf, labels).sum(), leaf)
         return delta
 
-    def _open_outputs(self, labels: Tensor) -> None:
-        self.seen = self.seen.clone()
-        self.seen[labels.flatten()] = True
-
     def _logits(self, raw: Tensor) -> Tensor:
         """Outputs that cannot be meant take no part in the softmax."""
         return raw.masked_fill(~self.seen, -torch.inf)
@@ -239,25 +234,12 @@ class Adagrad(FineTuning):
     lr: Positive = 0.01
 
 
-class Replay(FineTuning):
-    """Fine-tuning on the new task and on what was kept of the earlier ones."""
-
-    uses_replay = True
-
-    def begin(self, info: StreamInfo) -> None:
-        """Draw the networks of all runs and forget the rest."""
-        super().begin(info)
-        self.kept: list[TaskExamples] = []
-
-    def _stored(self) -> list[TaskExamples]:
-        return self.kept
-
-
 @register
-class Joint(Replay):
+class Joint(FineTuning):
     """A new network at each boundary, trained on all tasks so far, mixed. Not continual learning."""
 
     name = "joint"
+    uses_replay = True
 
     def _material(self, share: TaskExamples) -> list[TaskExamples]:
         self.kept = [*self.kept, share]
@@ -266,10 +248,11 @@ class Joint(Replay):
 
 
 @register
-class Rehearsal(Replay):
+class Rehearsal(FineTuning):
     """A memory of fixed size, shared equally by the tasks so far; old and new images count alike."""
 
     name = "rehearsal"
+    uses_replay = True
 
     memory: Count = 1100
     """Images in all. 1,100 of them as float32 take the bytes of the two tensors that a regulariser keeps

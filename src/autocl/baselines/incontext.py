@@ -5,8 +5,7 @@ Every image is encoded once. Class means, LDA, ridge regression and k-NN need no
 Shape legend: R = runs side by side, T = demos, Q = queries, F = features, N = outputs.
 """
 
-from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -85,11 +84,8 @@ class InContext(Method):
         with measuring(self.learner):
             for part in torch.split(rows, max(1, ASK_BATCH // state.batch), dim=1):
                 # Rows common to all runs are looked up once and repeated without a copy.
-                f = (
-                    self.features.take(images, part[0]).expand(state.batch, -1, -1)
-                    if index.dim() == 1
-                    else self.features.take(images, part)
-                )
+                f = self.features.take(images, part[0] if index.dim() == 1 else part)
+                f = f.expand(state.batch, -1, -1)
                 answers.append(self.learner.predict_features(f.to(device), state)[..., :N].cpu())
         return torch.cat(answers, dim=1)
 
@@ -104,9 +100,14 @@ class InContext(Method):
 
 @dataclass(kw_only=True, eq=False)
 class OnEncoder(InContext):
-    """A `ReadoutLearner` on an encoder that something else was trained with, such as a learner of ours."""
+    """A `ReadoutLearner` on an encoder that something else was trained with, such as a learner of ours.
+
+    What a subclass has of fields is passed on to its read-out.
+    """
 
     needs = frozenset({"encoder"})
+    kind: ClassVar[str]
+    """Of the read-out; see `ReadoutConfig`."""
     unit_features = False
 
     diet: Diet = "demos"
@@ -116,13 +117,11 @@ class OnEncoder(InContext):
     def __post_init__(self) -> None:
         check(self)
         features = given_embedding(self.name, self.embedding)
-        config = ReadoutLearnerConfig(readout=self.readout(), unit_features=self.unit_features)
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("diet", "embedding")}
+        readout = ReadoutConfig(kind=self.kind, **own)
+        config = ReadoutLearnerConfig(readout=readout, unit_features=self.unit_features)
         learner = ReadoutLearner(config, features.encoder).train(features.encoder.training)
         super().__init__(learner, features, diet=self.diet)
-
-    @abstractmethod
-    def readout(self) -> ReadoutConfig:
-        """Configuration of the read-out."""
 
     def settings(self) -> dict[str, Any]:
         """Settings; the encoder by its fingerprint, wherever it came from."""
@@ -134,10 +133,7 @@ class NearestMean(OnEncoder):
     """Nearest class mean."""
 
     name = "nearest-mean"
-
-    def readout(self) -> ReadoutConfig:
-        """Class means."""
-        return ReadoutConfig(kind="means")
+    kind = "means"
 
 
 @register
@@ -145,13 +141,10 @@ class StreamingLDA(OnEncoder):
     """Streaming linear discriminant analysis (Hayes & Kanan 2020)."""
 
     name = "streaming-lda"
+    kind = "lda"
 
     shrinkage: Annotated[float, Range(0, 1, open_low=True)] = 0.1
     """See `ReadoutConfig`."""
-
-    def readout(self) -> ReadoutConfig:
-        """Class means and a shared covariance."""
-        return ReadoutConfig(kind="lda", shrinkage=self.shrinkage)
 
 
 @register
@@ -169,13 +162,10 @@ class Ridge(OnEncoder):
     """Online ridge regression of one-hot labels on features of unit length."""
 
     name = "ridge"
+    kind = "ridge"
 
     penalty: Positive = 1.0
     """λ, in demos: unit-length features make one demo add 1 to the trace, and its constant 1 more."""
-
-    def readout(self) -> ReadoutConfig:
-        """Least squares with a penalty."""
-        return ReadoutConfig(kind="ridge", penalty=self.penalty)
 
 
 @register
@@ -183,14 +173,11 @@ class NearestNeighbours(OnEncoder):
     """k-NN. Its state grows with the stream: it replays features, if not images."""
 
     name = "knn"
+    kind = "knn"
     uses_replay = True
 
     neighbours: Count = 5
     """k."""
-
-    def readout(self) -> ReadoutConfig:
-        """All demos."""
-        return ReadoutConfig(kind="knn", neighbours=self.neighbours)
 
 
 def simple_rivals(features: Embedding) -> dict[str, Method]:

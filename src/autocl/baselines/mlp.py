@@ -9,8 +9,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-Entrywise = Callable[[Tensor], Tensor]
-
 
 class BatchedMLP:
     """R ReLU networks of the same form with biases, in one flat tensor.
@@ -63,7 +61,7 @@ class BatchedMLP:
         activity: list[Tensor],
         delta: Tensor,
         *,
-        each: Entrywise | None = None,
+        each: Callable[[Tensor], Tensor] | None = None,
         out: Tensor | None = None,
     ) -> Tensor:
         """Sum over the examples of their gradients, or of a function of each one's gradient.

@@ -75,7 +75,7 @@ def show(result: OwnResult, data: str, runs: int) -> None:
     rows = [
         (
             name + ("*" if known.keeps_demos else ""),
-            f"{known.average.mean:.1f} ± {known.average.std:.1f}",
+            str(known.average),
             f"{100 * float(known.new.mean()):.1f}",
             f"{100 * float(known.at_once.mean()):.1f}",
             f"{known.state_bytes / 1000:,.0f} KB",

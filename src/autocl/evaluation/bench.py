@@ -14,7 +14,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from autocl.data.catalog import CATALOG
 from autocl.data.imageset import ImageSet
 from autocl.data.stream import Stream, side_by_side
-from autocl.errors import AutoclError, DataError, InputError
+from autocl.errors import DataError, InputError
 from autocl.evaluation.entry import Entry, unsupported
 from autocl.evaluation.protocol import Options, Protocol, Setting
 from autocl.evaluation.protocols import PROTOCOLS
@@ -31,8 +31,6 @@ from autocl.evaluation.results import (
 from autocl.matrix import TransferMatrix
 from autocl.names import resolve
 from autocl.passage import run_streams
-
-REPLAY = "{} keeps images of earlier tasks: it uses replay, which learners and the other methods do not"
 
 
 def run(
@@ -69,10 +67,9 @@ def run(
             table=protocol.name, entry=entry.name, setting=setting.name,
             trained=entry.trained, outputs=entry.outputs, identity={}, cells={},
         )  # fmt: skip
-        try:
-            sets = _open(setting, entry)
-        except _UnsupportedError as reason:
-            results.append(_refused(known, setting, str(reason)))
+        sets = _open(setting, entry)
+        if isinstance(sets, str):
+            results.append(_refused(known, setting, sets))
             continue
         old = stored.get(known.key)
         how = _as_stored(options, old) if as_stored and old else options
@@ -126,15 +123,7 @@ def identify(
 def measure(
     known: Result, setting: Setting, entry: Entry, options: Options, sets: Mapping[str, ImageSet]
 ) -> Result:
-    """Take an entry through the setting's streams.
-
-    Args:
-        known: all that can be said before.
-        setting: what to measure.
-        entry: of whom.
-        options: how.
-        sets: those of the setting.
-    """
+    """Take an entry through the setting's streams; `known` is all that can be said before."""
     runs = known.identity["runs"]
     try:
         of_run = [setting.streams(sets, run, options) for run in range(runs)]
@@ -156,20 +145,16 @@ def measure(
     )
 
 
-class _UnsupportedError(AutoclError):
-    """The setting cannot be measured with this entry or on this machine, for the reason given."""
-
-
-def _open(setting: Setting, entry: Entry) -> dict[str, ImageSet]:
-    """The setting's image sets in the form the entry takes."""
+def _open(setting: Setting, entry: Entry) -> dict[str, ImageSet] | str:
+    """The setting's image sets in the form the entry takes, or why it cannot be measured here."""
     if reason := unsupported(entry.outputs, setting):
-        raise _UnsupportedError(reason)
+        return reason
     sets = {}
     for ref in setting.sets:
         try:
             sets[ref.key] = entry.load(ref)
         except DataError as error:
-            raise _UnsupportedError(f"{ref.key} is not on this machine: {error}") from error
+            return f"{ref.key} is not on this machine: {error}"
     return sets
 
 
@@ -186,7 +171,8 @@ def _notes(entry: Entry, sets: Mapping[str, ImageSet]) -> tuple[str, ...]:
             about.setdefault(images.notes, []).append(key)
     notes = [f"{', '.join(keys)}: {note}" for note, keys in about.items()]
     if entry.method.uses_replay:
-        notes.append(REPLAY.format(entry.name))
+        other = "it uses replay, which learners and the other methods do not"
+        notes.append(f"{entry.name} keeps images of earlier tasks: {other}")
     differs = entry.method.deviation_note()
     if entry.trained.sets:
         differs = f"meta-trained on {', '.join(entry.trained.sets)}"
@@ -214,7 +200,6 @@ def _incomparable(stream: Stream, options: Options) -> str:
     return ""
 
 
-QUICK = Options(quick=True)
 TOLERANCE = 1.0
 """Points of accuracy. The streams are the same everywhere; another machine's rounding turns a few of the
 hundreds of answers in a cell."""
@@ -232,6 +217,9 @@ class Check(TypedDict):
     """Cell -> percent, the mean over runs."""
 
 
+Comparison = Literal["agrees", "differs", "other data", "not measured"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """One cell of a check."""
@@ -240,21 +228,14 @@ class Compared:
     card: float
     """Percent; likewise `now`."""
     now: float | None
-    status: Literal["agrees", "differs", "other data", "not measured"]
+    status: Comparison
     reason: str = ""
 
 
 def quick_check(entry: Entry, table: str) -> Check:
-    """Measure a learner in the quick look of a table, for its record.
-
-    Args:
-        entry: the learner.
-        table: name of a protocol.
-    """
+    """Measure a learner in the quick look of a table, given by its name, for the learner's record."""
     measured = [r for r in _measure(entry, table) if not r.unsupported]
-    data: dict[str, str] = {}
-    for result in measured:
-        data |= result.identity["data"]
+    data = {key: content for result in measured for key, content in result.identity["data"].items()}
     return Check(table=table, data=data, cells=_means(measured))
 
 
@@ -269,31 +250,26 @@ def verify(entry: Entry, check: Check) -> list[Compared]:
     of_cell = {cell: result for result in results for cell in result.cells}
     compared = []
     for cell, card in check["cells"].items():
-        result = of_cell.get(cell)
-        if result is None or cell not in now:
-            reason = "the table has no such cell any more" if result is None else result.unsupported
-            compared.append(Compared(cell=cell, card=card, now=None, status="not measured", reason=reason))
-            continue
-        others = [
-            key for key, content in result.identity["data"].items() if check["data"].get(key) != content
-        ]
-        agrees = abs(now[cell] - card) <= TOLERANCE
-        compared.append(
-            Compared(
-                cell=cell,
-                card=card,
-                now=now[cell],
-                status="other data" if others else "agrees" if agrees else "differs",
-                reason=f"other images than those of the card: {', '.join(others)}" if others else "",
-            )
-        )
+        result, found, reason = of_cell.get(cell), now.get(cell), ""
+        status: Comparison = "not measured"
+        if result is None:
+            reason = "the table has no such cell any more"
+        elif found is None:
+            reason = result.unsupported
+        elif others := [
+            k for k, content in result.identity["data"].items() if check["data"].get(k) != content
+        ]:
+            status, reason = "other data", f"other images than those of the card: {', '.join(others)}"
+        else:
+            status = "agrees" if abs(found - card) <= TOLERANCE else "differs"
+        compared.append(Compared(cell=cell, card=card, now=found, status=status, reason=reason))
     return compared
 
 
 def _measure(entry: Entry, table: str) -> list[Result]:
     protocol = PROTOCOLS[resolve(table, PROTOCOLS, "table")]
     with TemporaryDirectory() as folder:  # nothing measured before counts
-        return run(protocol, entry, QUICK, Path(folder))
+        return run(protocol, entry, Options(quick=True), Path(folder))
 
 
 def _means(results: list[Result]) -> dict[str, float]:

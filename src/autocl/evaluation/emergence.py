@@ -77,14 +77,10 @@ class Emergence:
         """Step at which the loss of each set at its first position has clearly fallen; None: never."""
         found: dict[str, float | None] = {}
         for curve in self.curves:
-            if curve.backward or curve.set in found:
-                continue
-            below = (
-                s
-                for s, loss in zip(curve.steps, curve.losses, strict=True)
-                if loss < LEARNED * curve.losses[0]
-            )
-            found[curve.set] = next(below, None)
+            if not curve.backward:
+                moments = zip(curve.steps, curve.losses, strict=True)
+                below = (step for step, loss in moments if loss < LEARNED * curve.losses[0])
+                found.setdefault(curve.set, next(below, None))
         return found
 
     def to_dict(self) -> dict[str, object]:
@@ -115,15 +111,12 @@ def read_emergence(run: str | Path, *, points: int = POINTS) -> Emergence:
     if not series:
         raise FileError(f"{log}: has no loss terms apart by image set (term/SET/POSITION/own)")
     curves = tuple(
-        Curve(
-            set=name,
-            position=position,
-            backward=backward,
-            **_thinned(series[name, position, backward], points),
-        )
-        for name, position, backward in sorted(series, key=lambda k: (k[2], k[0], k[1]))
+        Curve(set=name, position=position, backward=backward, **_thinned(terms, points))
+        for (name, position, backward), terms in sorted(series.items(), key=lambda s: (s[0][2], *s[0]))
     )
-    return Emergence(name=log.parent.resolve().name, acl=_acl(log.parent), curves=curves)
+    recipe = log.parent / "recipe.json"
+    acl = read_json(recipe, RecipeLine)["objective"]["acl"] if recipe.is_file() else None
+    return Emergence(name=log.parent.resolve().name, acl=acl, curves=curves)
 
 
 def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, tuple[float, ...]]:
@@ -131,8 +124,3 @@ def _thinned(pairs: list[tuple[float, float]], points: int) -> dict[str, tuple[f
     parts = np.array_split(np.asarray(sorted(pairs), dtype=np.float64), min(points, len(pairs)))
     means = np.stack([part.mean(axis=0) for part in parts])
     return {"steps": tuple(means[:, 0].tolist()), "losses": tuple(means[:, 1].tolist())}
-
-
-def _acl(folder: Path) -> bool | None:
-    recipe = folder / "recipe.json"
-    return read_json(recipe, RecipeLine)["objective"]["acl"] if recipe.is_file() else None

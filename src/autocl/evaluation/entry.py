@@ -1,10 +1,10 @@
 """Entry: a learner or another method as it enters a table, and all that is needed to measure it fairly."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from autocl.baselines.base import Diet, Method, get_method, method_names, needs_
 from autocl.baselines.incontext import InContext
 from autocl.data.catalog import describe
 from autocl.data.imageset import ImageSet
-from autocl.data.loading import load, padded
+from autocl.data.loading import padded
 from autocl.errors import InputError
 from autocl.evaluation.protocol import Provenance, SetRef, Setting
 from autocl.files import read_tensors
@@ -60,24 +60,19 @@ def unsupported(outputs: int | None, setting: Setting) -> str:
     return ""
 
 
-def learner_entry(
-    learner: Learner, name: str, *, trained: Provenance | None = None, load_set: Loader | None = None
-) -> Entry:
-    """A learner as an entry.
+def learner_entry(learner: Learner, name: str, *, trained: Provenance | None = None) -> Entry:
+    """A learner as an entry, on image sets of its size.
 
     Args:
         learner: the learner.
         name: in tables.
         trained: how it was meta-trained; default: nothing is known but its architecture.
-        load_set: where image sets come from; default: `autocl.data.load` at the learner's size.
     """
     config = learner.config
 
     def from_disk(ref: SetRef) -> ImageSet:
-        if config.channels > 1:
-            return load(ref.name, ref.split, size=config.height, **dict(ref.options))
-        images = load(ref.name, ref.split, size=config.height, channels=1, **dict(ref.options))
-        if describe(ref.name).channels == 1:
+        images = ref.load(size=config.height, channels=1 if config.channels == 1 else None)
+        if config.channels > 1 or describe(ref.name).channels == 1:
             return images
         return replace(images, notes=f"in gray for a learner of one channel; {images.notes}".rstrip("; "))
 
@@ -85,7 +80,7 @@ def learner_entry(
         name=name,
         method=InContext(learner),
         fingerprint=learner.fingerprint(),
-        load=cache(load_set or from_disk),
+        load=cache(from_disk),
         outputs=None if learner.grows else config.n_classes,
         trained=trained or Provenance(architecture=architecture_of(config)),
     )
@@ -128,13 +123,15 @@ def method_entry(
     """
     method, called = get_method(name, **options), called or name
     settings = method.settings()
-    apart = {"one run at a time": True} if method.side_by_side == 1 else {}
+    identity = {"method": name, "framing": method.framing, **settings}
+    if method.side_by_side == 1:
+        identity["one run at a time"] = True
     facts = [f"features of {features_of}"] if features_of else []
     facts += [f"{options['diet']} diet"] if "diet" in options else []
     return Entry(
         name=f"{called} ({', '.join(facts)})" if facts else called,
         method=method,
-        fingerprint=_digest({"method": name, "framing": method.framing, **apart, **settings}),
+        fingerprint=sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:16],
         load=cache(load_set or (lambda ref: _framed(ref, method))),
         trained=Provenance(recipe=name, train_on=str(settings.get("diet", "demos"))),
     )
@@ -143,12 +140,8 @@ def method_entry(
 def _framed(ref: SetRef, method: Method) -> ImageSet:
     """Images of 32 pixels a side; MNIST in a frame of background for methods made for that."""
     if ref.name == "mnist" and method.framing == "padded":
-        return padded(load(ref.name, ref.split, size=28, **dict(ref.options)), 32, **MNIST_PADDED)
-    return load(ref.name, ref.split, **dict(ref.options))
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return padded(ref.load(size=28), 32, **MNIST_PADDED)
+    return ref.load()
 
 
 def find_methods(

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from autocl.data.eval_streams import Demos
 from autocl.data.imageset import ImageSet
+from autocl.data.loading import load
 from autocl.data.stream import Stream
 from autocl.errors import InputError
 from autocl.matrix import TransferMatrix
@@ -52,18 +53,12 @@ class Provenance:
     @staticmethod
     def read(meta: Mapping[str, str], *, architecture: str) -> "Provenance":
         """Read the metadata of a learner's file."""
-        return Provenance(
-            recipe=meta.get("recipe", ""),
-            architecture=architecture,
-            sets=tuple(meta.get("sets", "").split()),
-            scenario=meta.get("scenario", ""),
-            tasks=int(meta.get("tasks", 0)),
-            ways=int(meta.get("ways", 0)),
-            shots=int(meta.get("shots", 0)),
-            acl=meta.get("acl", "true") != "false",
-            validated_on=meta.get("validated_on", ""),
-            backbone=meta.get("backbone", ""),
-        )
+        said: dict[str, Any] = {
+            n: meta.get(n, "") for n in ("recipe", "scenario", "validated_on", "backbone")
+        }
+        said |= {n: int(meta.get(n, 0)) for n in ("tasks", "ways", "shots")}
+        said |= {"sets": tuple(meta.get("sets", "").split()), "acl": meta.get("acl", "true") != "false"}
+        return Provenance(architecture=architecture, **said)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, without what is not said."""
@@ -80,6 +75,9 @@ class Published:
     """ddof 0."""
     runs: int = 10
     """Over which mean and deviation were taken."""
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f}" + ("" if self.std is None else f" ± {self.std:.1f}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +184,10 @@ class SetRef:
         """name/split."""
         return f"{self.name}/{self.split}"
 
+    def load(self, **how: Any) -> ImageSet:
+        """The set, by `autocl.data.load`."""
+        return load(self.name, self.split, **how, **dict(self.options))
+
 
 def train_and_test(*names: str) -> tuple[SetRef, ...]:
     """Both splits of each set, each set once."""
@@ -286,9 +288,12 @@ class Protocol:
         return next((r for r in rows if (r.is_of(trained) if name is None else r.name == name)), None)
 
 
-def average(matrix: TransferMatrix) -> Tensor:
-    """Average accuracy after the whole stream."""
-    return matrix.average()
+def one_cell(
+    cell: str, sets: tuple[SetRef, ...], n_outputs: int, streams: Callable[[Sets, int, Options], Stream]
+) -> Setting:
+    """A setting with one cell, the average accuracy after the whole stream."""
+    cells = {cell: TransferMatrix.average}
+    return Setting(name=cell, sets=sets, n_outputs=n_outputs, streams=streams, cells=cells)
 
 
 def entry(boundary: int, task: int) -> Cell:

@@ -43,6 +43,9 @@ class Summary:
     """Half the width of the 95 % interval of the mean, from the deviation with ddof 1; NaN for one run."""
     runs: int
 
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.std:.1f}"
+
 
 def summarise(values: Sequence[float]) -> Summary:
     """Summarise one number over runs.

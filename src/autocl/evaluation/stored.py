@@ -15,9 +15,7 @@ FEATURES = "features of "
 def entry_named(name: str, usual: Mapping[str, Settings] = STATISTICS) -> Entry:
     """The entry that stands in tables under this name; an AutoclError when it cannot be made here.
 
-    Args:
-        name: as tables have it.
-        usual: options of the table's methods behind a backbone.
+    Its options behind a backbone are the table's `usual` ones.
 
     Example:
         >>> entry_named("ewc (demos diet)").name

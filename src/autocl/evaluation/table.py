@@ -15,18 +15,7 @@ from autocl.evaluation.entry import unsupported
 from autocl.evaluation.protocol import Protocol, Published, Row
 from autocl.evaluation.results import Result, Status, Summary, compare, summarise
 
-HEADINGS = (
-    "entry",
-    "cell",
-    "ours ± std",
-    "paper ± std",
-    "diff.",
-    "status",
-    "s/run",
-    "demos",
-    "steps",
-    "KB",
-)
+HEADINGS = ("entry", "cell", "ours ± std", "paper ± std", "diff.", "status", "s/run", "demos", "steps", "KB")
 COST_FROM = 6
 """First of the columns that tell what a number cost."""
 STATUS_STYLE: dict[str, str] = {"reproduced": "green", "better": "bold green", "worse": "yellow"}
@@ -65,8 +54,8 @@ class Line:
         return (
             self.entry,
             self.cell,
-            "N.A." if self.ours is None else f"{self.ours.mean:.1f} ± {self.ours.std:.1f}",
-            _printed(self.published),
+            str(self.ours or "N.A."),
+            str(self.published or "–"),
             "" if self.difference is None else f"{self.difference:+.1f}",
             self.status + mark,
             "" if seconds is None else f"{seconds:.1f}",
@@ -119,17 +108,9 @@ def _lines(protocol: Protocol, results: Sequence[Result], row: str | None) -> li
         ours = summarise(numbers) if numbers else None
         beside = protocol.row(result.trained, cell, row)
         status, reason = _judge(result, cell, ours, beside)
-        made.append(
-            Line(
-                entry=result.entry,
-                cell=cell,
-                ours=ours,
-                row=beside,
-                status=status,
-                reason=reason,
-                result=result,
-            )
-        )
+        line = Line(entry=result.entry, cell=cell, ours=ours, row=beside, status=status, reason=reason,
+                    result=result)  # fmt: skip
+        made.append(line)
     return made
 
 
@@ -223,12 +204,6 @@ def _judge(result: Result, cell: str, ours: Summary | None, row: Row | None) -> 
         return "not comparable", result.incomparable
     status = compare(ours, row.cells[cell])
     return (NEUTRAL.get(status, status) if row.shows_forgetting else status), ""
-
-
-def _printed(published: Published | None) -> str:
-    if published is None:
-        return "–"
-    return f"{published.mean:.1f}" + ("" if published.std is None else f" ± {published.std:.1f}")
 
 
 STAND_IN = "stand-in images"

@@ -8,7 +8,6 @@ film: T = demos of the stream, L = SRWM layers, H = heads, R = rows 3D + 4, D = 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -127,7 +126,7 @@ def record_film(learner: Learner, stream: Stream, *, features: Embedding | None 
     y = torch.cat([t.demo_labels[0] for t in stream.tasks])
     frames, rates = [], []
     for moment in passage(method, stream, every=1, ask=False):
-        frames.append(_matrices(method.state.tensors, layers))
+        frames.append(torch.stack([method.state.tensors[f"{i}.W"][0] for i in layers]))
         if (t := moment.demos) < len(y):
             with measuring(fast):
                 rates.append(torch.stack(list(fast.rates(f[t], int(y[t]), method.state).values())))
@@ -135,12 +134,7 @@ def record_film(learner: Learner, stream: Stream, *, features: Embedding | None 
     return WeightFilm(
         weights=torch.stack(frames),
         rates=torch.stack(rates),
-        labels=torch.cat([t.demo_labels[0] for t in stream.tasks]),
+        labels=y,
         boundaries=tuple(ends.tolist()),
         tasks=tuple(t.name for t in stream.tasks),
     )
-
-
-def _matrices(tensors: Any, layers: list[int]) -> Tensor:
-    """[L, H, R, D]."""
-    return torch.stack([tensors[f"{i}.W"][0] for i in layers])

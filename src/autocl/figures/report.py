@@ -4,9 +4,9 @@ Pictures show one learner at work on Split-MNIST: accuracy over the stream, weig
 page go to RESULTS/report/, which is not kept; their numbers to RESULTS/weights.jsonl, which is.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypedDict
@@ -23,18 +23,9 @@ from autocl.evaluation.emergence import Emergence
 from autocl.evaluation.entry import Entry
 from autocl.evaluation.protocol import Protocol, train_and_test
 from autocl.evaluation.protocols import PROTOCOLS
-from autocl.evaluation.results import (
-    Result,
-    Status,
-    Summary,
-    percent,
-    put_lines,
-    read_lines,
-    read_results,
-    summarise,
-)
+from autocl.evaluation.results import Result, Status, percent, put_lines, read_lines, read_results, summarise
 from autocl.evaluation.table import HEADINGS, Line, footnotes, is_number, lines, marked, numbered
-from autocl.evaluation.trace import Trace, record_film, trace
+from autocl.evaluation.trace import record_film, trace
 from autocl.figures.page import heat, inline, write_page
 from autocl.figures.plots import plot_accuracy_over_stream, plot_emergence
 from autocl.figures.weights import (
@@ -101,11 +92,8 @@ def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = 
     learner, where = entry.learner, place(folder, entry.name)
     sets = [entry.load(ref) for ref in train_and_test("mnist")]
     scenario: Scenario = "class" if (entry.outputs or 0) >= 2 * TASKS else "domain"
-    identity = {
-        "fingerprint": entry.fingerprint,
-        "data": [s.hash[:16] for s in sets],
-        "scenario": scenario,
-    }
+    data = [s.hash[:16] for s in sets]
+    identity = {"fingerprint": entry.fingerprint, "data": data, "scenario": scenario}
     known = {line["entry"]: line["identity"] for line in read_lines(folder / LINES, WeightsLine)}
     if known.get(entry.name) == identity and (where / "stream.png").is_file():
         return where
@@ -124,18 +112,12 @@ def picture_learner(entry: Entry, folder: Path, *, say: Callable[[str], None] = 
             pictures[f"change-{layer + 1}.png"] = draw(plot_weight_change, film, layer=layer, size=FLAT)
     for name, picture in pictures.items():
         write_bytes(where / name, picture)
-    numbers = {"entry": entry.name, "identity": identity, **_numbers(traced)}
+    # Measures that need moments between boundaries.
+    gap, speed = (percent(m.tolist()) for m in (traced.stability_gap(), traced.learning_acceleration()))
+    numbers = {"entry": entry.name, "identity": identity, "few_demos": EVERY, "stability_gap": gap,
+               "learning_acceleration": speed}  # fmt: skip
     put_lines(folder / LINES, [numbers], key=("entry",))
     return where
-
-
-def _numbers(traced: Trace) -> dict[str, object]:
-    """Measures that need moments between boundaries, in percent, one for each run."""
-    return {
-        "few_demos": EVERY,
-        "stability_gap": percent(traced.stability_gap().tolist()),
-        "learning_acceleration": percent(traced.learning_acceleration().tolist()),
-    }
 
 
 def write_report(folder: str | Path) -> Path:
@@ -168,17 +150,6 @@ def write_report(folder: str | Path) -> Path:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Best:
-    """The best of some entries in a cell."""
-
-    entry: str
-    ours: Summary
-
-    def __str__(self) -> str:
-        return f"{self.ours.mean:.1f} ± {self.ours.std:.1f}"
-
-
 def at_a_glance(protocol: Protocol, made: Sequence[Line]) -> dict[str, Any]:
     """A table in a few lines: verdicts; in each cell our best learner, the best other one, the paper's best.
 
@@ -202,9 +173,8 @@ def is_ours(result: Result) -> bool:
     return result.entry in zoo.names() and result.trained.recipe.replace("-", "_") not in vars(meta_baselines)
 
 
-def _best(of_cell: Iterable[Line]) -> Best | None:
-    found = [Best(entry=line.entry, ours=line.ours) for line in of_cell if line.ours is not None]
-    return max(found, key=lambda best: best.ours.mean, default=None)
+def _best(of_cell: Iterable[Line]) -> Line | None:
+    return max(of_cell, key=lambda line: -math.inf if line.ours is None else line.ours.mean, default=None)
 
 
 def _table(protocol: Protocol, made: Sequence[Line]) -> dict[str, Any]:

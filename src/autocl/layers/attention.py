@@ -81,5 +81,4 @@ class CausalAttention(nn.Module):
 
 @MIXERS.register("attention")
 def _attention(config: StackConfig) -> nn.ModuleList:
-    shape = {"width": config.width, "heads": config.heads}
-    return with_feedforward(config, lambda: CausalAttention(**shape, dropout=config.dropout))
+    return with_feedforward(config, CausalAttention)

@@ -3,6 +3,7 @@
 Shape legend: B = streams, T = demos of a segment, Q = queries, C = width in, C' = width out.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,22 @@ class Layer(Protocol):
 
     def read(self, h: Tensor, state: State) -> Tensor:
         """Answer queries h [B, Q, C] -> [B, Q, C'], each a segment of length one whose state is dropped."""
+
+
+class Stateless(nn.Module, ABC):
+    """A layer in which nothing depends on the past: demos and queries are the same to it."""
+
+    def initial_state(self, batch: int) -> State:
+        """The empty state."""
+        return {}
+
+    def forward(self, h: Tensor, state: State) -> tuple[Tensor, State]:
+        """See `read`."""
+        return self.read(h, state), state
+
+    @abstractmethod
+    def read(self, h: Tensor, state: State) -> Tensor:
+        """What becomes of each demo or query by itself."""
 
 
 class Dropout(nn.Dropout):

@@ -84,18 +84,11 @@ def _positive(x: Tensor) -> Tensor:
     return x / x.sum(-1, keepdim=True)
 
 
-def _stack(config: StackConfig, *, additive: bool) -> nn.ModuleList:
-    def layer() -> DeltaLayer:
-        return DeltaLayer(width=config.width, heads=config.heads, dropout=config.dropout, additive=additive)
-
-    return with_feedforward(config, layer)
-
-
 @MIXERS.register("delta")
 def _delta(config: StackConfig) -> nn.ModuleList:
-    return _stack(config, additive=False)
+    return with_feedforward(config, DeltaLayer)
 
 
 @MIXERS.register("linear")
 def _linear(config: StackConfig) -> nn.ModuleList:
-    return _stack(config, additive=True)
+    return with_feedforward(config, DeltaLayer, additive=True)

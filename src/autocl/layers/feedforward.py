@@ -4,14 +4,14 @@ Shape legend: B = streams, T = tokens, C = model width.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
-from autocl.layers.base import Dropout, Linear, StackConfig
+from autocl.layers.base import Dropout, Linear, StackConfig, State, Stateless
 
 
-class FeedForward(nn.Module):
+class FeedForward(Stateless):
     """Pre-norm residual block: h + dropout(W2 dropout(relu(W1 LayerNorm(h)))). It keeps no state.
 
     Args:
@@ -20,6 +20,7 @@ class FeedForward(nn.Module):
         dropout: rate, after the activation and on the block's output.
 
     Example:
+        >>> import torch
         >>> layer = FeedForward(width=8, inner=16)
         >>> h, state = layer(torch.zeros(2, 5, 8), layer.initial_state(2))
         >>> h.shape, state
@@ -37,18 +38,8 @@ class FeedForward(nn.Module):
             Dropout(dropout),
         )
 
-    def initial_state(self, batch: int) -> dict[str, torch.Tensor]:
-        """The empty state: nothing here depends on the past."""
-        return {}
-
-    def forward(
-        self, h: torch.Tensor, state: dict[str, torch.Tensor]
-    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def read(self, h: Tensor, state: State) -> Tensor:
         """Transform each token of h [B, T, C] on its own."""
-        return self.read(h, state), state
-
-    def read(self, h: torch.Tensor, state: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Transform queries h [B, Q, C] exactly as `forward` transforms demos."""
         norm, up, _, inner, down, outer = self.net
         assert isinstance(inner, Dropout)
         assert isinstance(outer, Dropout)
@@ -56,11 +47,11 @@ class FeedForward(nn.Module):
         return outer.add(h, down(inner.relu(up(norm(h)))))
 
 
-def with_feedforward(config: StackConfig, make_mixer: Callable[[], nn.Module]) -> nn.ModuleList:
-    """`depth` pairs of a mixer and a feed-forward block."""
+def with_feedforward(config: StackConfig, mixer: Callable[..., nn.Module], **options: Any) -> nn.ModuleList:
+    """`depth` pairs of a mixer, which may take options of its own, and a feed-forward block."""
+    C, dropout = config.width, config.dropout
     layers = nn.ModuleList()
     for _ in range(config.depth):
-        layers.append(make_mixer())
-        inner = config.ff_factor * config.width
-        layers.append(FeedForward(width=config.width, inner=inner, dropout=config.dropout))
+        layers.append(mixer(width=C, heads=config.heads, dropout=dropout, **options))
+        layers.append(FeedForward(width=C, inner=config.ff_factor * C, dropout=dropout))
     return layers

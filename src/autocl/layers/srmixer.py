@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
-from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State
+from autocl.layers.base import MIXERS, Dropout, Linear, StackConfig, State, Stateless
 from autocl.layers.srwm import SRWMLayer
 
 TOKEN_FACTOR = 2.0
@@ -145,8 +145,8 @@ class PatchMixing(nn.Module):
         return out.flatten(-2)
 
 
-class PatchMean(nn.Module):
-    """The mean over patches, [B, T, P·E] to [B, T, E]. It keeps no state.
+class PatchMean(Stateless):
+    """The mean over patches, [B, T, P·E] to [B, T, E].
 
     Args:
         n_patches: P.
@@ -156,16 +156,8 @@ class PatchMean(nn.Module):
         super().__init__()
         self.n_patches = n_patches
 
-    def initial_state(self, batch: int) -> State:
-        """The empty state."""
-        return {}
-
-    def forward(self, h: Tensor, state: State) -> tuple[Tensor, State]:
-        """Average the patches of each demo."""
-        return self.read(h, state), state
-
     def read(self, h: Tensor, state: State) -> Tensor:
-        """Average the patches of each query."""
+        """Average the patches of each demo or query."""
         return h.reshape(*h.shape[:-1], self.n_patches, -1).mean(-2)
 
 

@@ -94,7 +94,4 @@ class SRWMLayer(nn.Module):
 
 @MIXERS.register("srwm")
 def _srwm(config: StackConfig) -> nn.ModuleList:
-    def layer() -> SRWMLayer:
-        return SRWMLayer(width=config.width, heads=config.heads, dropout=config.dropout, norm=config.norm)
-
-    return with_feedforward(config, layer)
+    return with_feedforward(config, SRWMLayer, norm=config.norm)

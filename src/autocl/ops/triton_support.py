@@ -3,6 +3,8 @@
 Importing this module imports triton, so only the `triton.py` of an op does.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from autocl.errors import InputError
@@ -16,7 +18,7 @@ except ImportError as error:
         "pip install 'autocl[gpu]' on Linux, or choose backend 'cpu' or 'naive'"
     ) from error
 
-__all__ = ["INTERPRETED", "require_gpu", "tile_size", "tl", "triton"]
+__all__ = ["INTERPRETED", "launch_options", "require_gpu", "tl", "triton"]
 
 INTERPRETED: bool = not isinstance(tl.sum, triton.JITFunction)
 """Whether kernels run in Triton's interpreter: `TRITON_INTERPRET=1` was set when triton was imported."""
@@ -33,6 +35,13 @@ def require_gpu(**tensors: Tensor) -> None:
             )
 
 
-def tile_size(D: int) -> int:
-    """The side of the tile that holds D rows or columns: Triton wants powers of two, the rates four rows."""
-    return max(4, 1 << (D - 1).bit_length())
+def launch_options(D: int, warps: Callable[[int], int]) -> dict[str, int | bool]:
+    """Tile size and warps for a head size D.
+
+    The side P of the tile that holds D rows or columns is a power of two, as Triton wants it, and four rows
+    at least, for the rates. `warps` gives the fewest for which ptxas spills no registers (sm_80) with the
+    tiles of W and dL/dW; whether more would be faster has not been measured. Fused multiply-add is asked for
+    because Triton's default for it changes between versions.
+    """
+    P = max(4, 1 << (D - 1).bit_length())
+    return {"P": P, "num_warps": warps(P), "enable_fp_fusion": True}

@@ -6,9 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypedDict
 
 import torch
@@ -26,7 +25,7 @@ class LogLine(TypedDict):
     step: int
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """log.jsonl, and progress with an ETA: a live line on a terminal, plain lines elsewhere.
 
     Args:
@@ -107,12 +106,7 @@ class RunLog:
                 "room and continue with --resume"
             ) from error
 
-    def __enter__(self) -> "RunLog":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
         if self._board is not None:
             self._board.close()

@@ -137,12 +137,7 @@ class Run:
 
 
 def prepare(
-    recipe: Recipe,
-    folder: Path,
-    ranks: parallel.Ranks,
-    *,
-    resume: bool = False,
-    start: Path | None = None,
+    recipe: Recipe, folder: Path, ranks: parallel.Ranks, *, resume: bool = False, start: Path | None = None
 ) -> Run:
     """Load data, build the learner and its optimiser.
 

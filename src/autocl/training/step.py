@@ -73,7 +73,8 @@ class TrainingStep(nn.Module):
 def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     """One step of the optimiser. Nothing of the run changes unless loss and gradient are finite."""
     recipe, ranks = run.recipe, run.ranks
-    torch.manual_seed(_dropout_seed(recipe.seed, step, ranks.rank))
+    dropout = np.random.SeedSequence((recipe.seed, step, ranks.rank, 2)).generate_state(1, np.uint64)
+    torch.manual_seed(int(dropout[0] >> 1))
     rate = recipe.optimiser.rate(step, steps=recipe.steps, width=run.learner.width)
     for group in run.optimiser.param_groups:
         group["lr"] = rate
@@ -88,10 +89,9 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     except LinAlgError as error:  # a ridge read-out whose system lost its rank
         raise DivergedError(str(error)) from error
     loss.backward()
-    total, *shared = ranks.mean(
+    total, losses, accuracies, one_shot = ranks.mean(
         loss.detach(), outcome.losses.values, outcome.accuracies.values, outcome.one_shot
     )
-    losses, accuracies, one_shot = shared
     outcome = replace(
         outcome, losses=TransferMatrix(losses), accuracies=TransferMatrix(accuracies), one_shot=one_shot
     )
@@ -105,7 +105,3 @@ def train_step(run: Run, module: torch.nn.Module, step: int) -> StepResult:
     run.optimiser.step()
     run.carried = outcome.state.detach() if recipe.carry_state else None
     return StepResult(loss=float(total), gradient=float(norm), rate=rate, outcome=outcome)
-
-
-def _dropout_seed(seed: int, step: int, rank: int) -> int:
-    return int(np.random.SeedSequence((seed, step, rank, 2)).generate_state(1, np.uint64)[0] >> 1)

@@ -28,7 +28,7 @@ from autocl.training import recipe as recipes
 from autocl.training.log import RunLog, loss_terms, status_line
 from autocl.training.recipe import Recipe, provenance
 from autocl.training.run import InterruptedRunError, Run, prepare, signals
-from autocl.training.step import DivergedError, StepResult, TrainingStep, train_step
+from autocl.training.step import DivergedError, TrainingStep, train_step
 
 BEST = "best.safetensors"
 MAY_CHANGE = re.compile(r"(stages\.\d+\.)?optimiser\.(lr|clip)")
@@ -107,10 +107,7 @@ def _begin(run: Run, records: dict[Path, Recipe], *, resume: bool) -> None:
 def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> None:
     recipe, folder, ranks = run.recipe, run.folder, run.ranks
     at, place = run.progress, folder if ranks.is_main else None
-    with (
-        RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log,
-        signals() as received,
-    ):
+    with RunLog(place, total=recipe.steps, at=at.step, length=at.log_bytes) as log, signals() as received:
         if changed:
             log.record(at.step, {"resumed with": changed})
         try:
@@ -127,7 +124,8 @@ def _train_stage(run: Run, changed: dict[str, str], *, save_every: float) -> Non
         except RuntimeError as error:
             if ranks.world == 1:
                 raise
-            _rescue(run, log)
+            if run.carried is None:  # carried states are gone with the other rank: the last save stands then
+                _save(run, log)
             raise TrainingError(
                 f"rank {ranks.rank} of {ranks.world} cannot go on at step {run.progress.step}, most "
                 f"likely because another one died: {error}. Continue with --resume"
@@ -151,7 +149,9 @@ def _loop(run: Run, log: RunLog, received: list[int], save_every: float) -> None
         progress.seconds += now - began
         began = now
         if step % log_stride == 0 or progress.step == recipe.steps:
-            log.record(step, _values(run, result))
+            terms = loss_terms(result.outcome, [s.title for s in recipe.sources])
+            known = {"loss": result.loss, "gradient": result.gradient, "rate": result.rate}
+            log.record(step, {**known, "seconds": progress.seconds, **terms})
         speed = progress.step * recipe.batch_size / max(progress.seconds, 1e-9)
         log.show(progress.step, status_line(result.loss, result.outcome, speed))
         score = None
@@ -209,23 +209,6 @@ def _save(run: Run, log: RunLog, *, score: float | None = None) -> None:
     if run.ranks.is_main:
         run.progress.log_bytes = log.length
         checkpoint.save(run.folder, run.learner, run.optimiser, run.progress, carried, score=score)
-
-
-def _rescue(run: Run, log: RunLog) -> None:
-    """Save when another rank is lost; but its carried states are gone, so with them the last save stands."""
-    if run.carried is None:
-        _save(run, log)
-
-
-def _values(run: Run, result: StepResult) -> dict[str, float]:
-    """One line of the log."""
-    return {
-        "loss": result.loss,
-        "gradient": result.gradient,
-        "rate": result.rate,
-        "seconds": run.progress.seconds,
-        **loss_terms(result.outcome, [s.title for s in run.recipe.sources]),
-    }
 
 
 SPLIT_RUNS = 5

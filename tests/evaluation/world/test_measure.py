@@ -28,7 +28,6 @@ from autocl.evaluation.world.measure import (
 )
 from autocl.evaluation.world.rivals import RIVALS, Rival
 from autocl.evaluation.world.sets import (
-    WorldSet,
     backbone_eyes,
     learner_eyes,
     mapped_eyes,
@@ -75,9 +74,8 @@ def test_features_of_a_backbone_go_through_the_map_of_a_learner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path))
-    monkeypatch.setitem(
-        sets.WORLDS, "test", (WorldSet(name="glyphs", split="test", options={"classes": 4, "examples": 3}),)
-    )
+    monkeypatch.setitem(sets.WORLDS, "test", ("glyphs/test",))
+    monkeypatch.setitem(sets.OPTIONS, "glyphs/test", {"classes": 4, "examples": 3})
 
     def pixels(images: list[Image.Image]) -> np.ndarray:
         return np.stack([np.asarray(i.convert("L").resize((3, 4)), np.float32).ravel() for i in images])
@@ -282,8 +280,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A world of one small set of drawn glyphs, and one that is not on this machine."""
     monkeypatch.setenv("AUTOCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    glyphs = WorldSet(name="glyphs", split="test", options={"classes": 12, "examples": 21, "seed": 3})
-    monkeypatch.setitem(sets.WORLDS, "test", (glyphs, WorldSet(name="nowhere")))
+    monkeypatch.setitem(sets.WORLDS, "test", ("glyphs/test", "nowhere"))
+    monkeypatch.setitem(sets.OPTIONS, "glyphs/test", {"classes": 12, "examples": 21, "seed": 3})
 
 
 @pytest.mark.usefixtures("drawn")

@@ -1,5 +1,7 @@
 """Rivals against their definitions, computed another way."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -45,8 +47,8 @@ def test_every_rival_finds_clusters_and_gives_a_score_to_each_label(rival, scena
     ("rival", "kind", "options"),
     [
         (rivals.shrunk_lda, "lda", {"shrinkage": 0.5}),
-        (rivals.ridge(0.3), "ridge", {"penalty": 0.3}),
-        (rivals.neighbours(3), "knn", {"neighbours": 3}),
+        (partial(rivals.ridge, penalty=0.3), "ridge", {"penalty": 0.3}),
+        (partial(rivals.neighbours, k=3), "knn", {"neighbours": 3}),
     ],
 )
 def test_rivals_are_the_read_outs_of_the_same_name(F, rival, kind, options) -> None:
@@ -64,14 +66,14 @@ def test_the_span_of_the_demos_is_enough_for_logistic_regression() -> None:
     p, _ = problem("class", 40)
     assert p.span[0].shape[1] <= 24
     whole = LogisticRegression(C=rivals.LOGISTIC_C, max_iter=200, tol=1e-3).fit(p.x, p.y)
-    assert np.allclose(rivals.logistic(rivals.LOGISTIC_C)(p), whole.decision_function(p.q), atol=0.1)
+    assert np.allclose(rivals.logistic(p, rivals.LOGISTIC_C), whole.decision_function(p.q), atol=0.1)
 
 
 @pytest.mark.parametrize("scenario", ["class", "domain"])
 def test_the_machine_is_that_of_scikit_learn(scenario) -> None:
     p, _ = problem(scenario)
     theirs = SVC(C=rivals.SVM_C, gamma="scale").fit(p.x, p.y).predict(p.q)
-    assert np.array_equal(rivals.svm(rivals.SVM_C)(p).argmax(1), theirs)
+    assert np.array_equal(rivals.svm(p, rivals.SVM_C).argmax(1), theirs)
 
 
 def test_a_mean_per_task_and_label_is_the_class_mean_where_labels_are_not_shared() -> None:

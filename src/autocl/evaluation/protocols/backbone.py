@@ -16,7 +16,6 @@ from autocl.baselines.embedding import BackboneEmbedding
 from autocl.baselines.incontext import InContext
 from autocl.data.eval_streams import five_datasets, mini_split_cifar100, split_stream
 from autocl.data.imageset import ImageSet
-from autocl.data.loading import load
 from autocl.data.stream import Stream
 from autocl.encoders.backbones import get_backbone
 from autocl.errors import AutoclError, InputError
@@ -28,8 +27,8 @@ from autocl.evaluation.protocol import (
     SetRef,
     Sets,
     Setting,
-    average,
     numbers,
+    one_cell,
     train_and_test,
 )
 from autocl.learner.find import find_learner
@@ -79,7 +78,7 @@ def backbone_entries(
                 raise
             left_out.append(f"without {name}: {reason}")
             continue
-        load_set = cache(_images)
+        load_set = cache(SetRef.load)
         for entry in opened:
             if why := _unfit(entry, embedding):
                 left_out.append(why)
@@ -157,10 +156,6 @@ def title(backbone: str) -> str:
     return f"{source}:{Path(what).name}" if source in ("vit", "onnx") and colon else backbone
 
 
-def _images(ref: SetRef) -> ImageSet:
-    return load(ref.name, ref.split, **dict(ref.options))
-
-
 def _unfit(entry: Entry, embedding: BackboneEmbedding) -> str:
     """Reason why a learner cannot stand behind a backbone; empty when it can."""
     learner, backbone = entry.learner, embedding.backbone
@@ -212,8 +207,7 @@ def _datasets(*names: str) -> Setting:
         return five_datasets(pairs, shots=SHOTS, run=run, demos=options.demos)
 
     cell = FIVE if len(names) > 1 else PARTS[names[0]]
-    sets = train_and_test(*names)
-    return Setting(name=cell, sets=sets, n_outputs=2 * len(names), streams=streams, cells={cell: average})
+    return one_cell(cell, train_and_test(*names), 2 * len(names), streams)
 
 
 def _cifar_task(number: int) -> Setting:
@@ -225,9 +219,7 @@ def _cifar_task(number: int) -> Setting:
         alone = replace(task, demo_labels=task.demo_labels - offset, query_labels=task.query_labels - offset)
         return replace(whole, tasks=(alone,), n_outputs=2)
 
-    cell = f"CIFAR-100 task {number}"
-    sets = train_and_test("cifar100")
-    return Setting(name=cell, sets=sets, n_outputs=2, streams=streams, cells={cell: average})
+    return one_cell(f"CIFAR-100 task {number}", train_and_test("cifar100"), 2, streams)
 
 
 _ALONE = "|".join([*(f"CIFAR-100 task {t}" for t in range(1, 6)), *PARTS.values()])
@@ -239,9 +231,7 @@ BACKBONE = Protocol(
     runs=10,
     statistics=STATISTICS,
     settings=(
-        Setting(
-            name=CIFAR, sets=train_and_test("cifar100"), n_outputs=10, streams=_cifar, cells={CIFAR: average}
-        ),
+        one_cell(CIFAR, train_and_test("cifar100"), 10, _cifar),
         _datasets(*PARTS),
         *(_cifar_task(number) for number in range(1, 6)),
         *(_datasets(name) for name in PARTS),
@@ -294,15 +284,7 @@ SPLIT_CIFAR100 = Protocol(
         "ranpac@835": {},
         "ranpac@2000": {},
     },
-    settings=(
-        Setting(
-            name=LAST,
-            sets=train_and_test("cifar100"),
-            n_outputs=100,
-            streams=_ten_by_ten,
-            cells={LAST: average},
-        ),
-    ),
+    settings=(one_cell(LAST, train_and_test("cifar100"), 100, _ten_by_ten),),
     references=(
         "The same stream behind ViT-B/16 (ImageNet-21K): L2P 83.9 ± 0.3, DualPrompt 86.5 ± 0.3 (as the paper "
         "cites them), RanPAC 91.1 (as its authors print it). The network is another, so they stand apart."

@@ -3,6 +3,8 @@
 The last has longer streams (appendix) and, not in the paper, streams of other shapes.
 """
 
+from functools import partial
+
 from autocl.data.eval_streams import split_omniglot, split_stream
 from autocl.data.stream import Stream, side_by_side
 from autocl.data.stream_config import Scenario
@@ -15,11 +17,11 @@ from autocl.evaluation.protocol import (
     SetRef,
     Sets,
     Setting,
-    average,
     finetuned,
     not_made,
     numbers,
     of_method,
+    one_cell,
     out_of_the_box,
     train_and_test,
 )
@@ -39,13 +41,7 @@ def split_setting(
             train, test, scenario=scenario, shots=shots, run=run, tasks=tasks, demos=options.demos
         )
 
-    return Setting(
-        name=cell,
-        sets=train_and_test(images),
-        n_outputs=WAYS * (tasks if scenario == "class" else 1),
-        streams=streams,
-        cells={cell: average},
-    )
+    return one_cell(cell, train_and_test(images), WAYS * (tasks if scenario == "class" else 1), streams)
 
 
 OUT_OF_THE_BOX = "ACL, out of the box"
@@ -171,27 +167,12 @@ def omniglot_setting(
     """Streams over test characters, `count` of them in each run; the cell is their average accuracy."""
 
     def streams(sets: Sets, run: int, options: Options) -> Stream:
-        return side_by_side(
-            [
-                split_omniglot(
-                    sets["omniglot/test"],
-                    tasks=tasks,
-                    ways=ways,
-                    scenario=scenario,
-                    shots=shots,
-                    run=run * APART + i,
-                )
-                for i in range(options.n_streams(count))
-            ]
-        )
+        images, first = sets["omniglot/test"], run * APART
+        draw = partial(split_omniglot, images, tasks=tasks, ways=ways, scenario=scenario, shots=shots)
+        return side_by_side([draw(run=first + i) for i in range(options.n_streams(count))])
 
-    return Setting(
-        name=cell,
-        sets=(SetRef(name="omniglot", split="test", options=(("rotations", True),) if rotated else ()),),
-        n_outputs=ways * (tasks if scenario == "class" else 1),
-        streams=streams,
-        cells={cell: average},
-    )
+    characters = SetRef(name="omniglot", split="test", options=(("rotations", True),) if rotated else ())
+    return one_cell(cell, (characters,), ways * (tasks if scenario == "class" else 1), streams)
 
 
 LENGTHS: tuple[tuple[Scenario, int], ...] = (("domain", 5), ("domain", 10), ("domain", 20), ("class", 5))

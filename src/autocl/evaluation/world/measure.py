@@ -7,7 +7,7 @@ Shape legend: B = draws of a cell, Q = queries, N = classes.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from autocl.evaluation.results import DIGITS, SECONDS, SecondsLine, percent, put
 from autocl.evaluation.world.contestants import Contestant, LearnerContestant
 from autocl.evaluation.world.rivals import Doubles
 from autocl.evaluation.world.sets import Split
-from autocl.evaluation.world.streams import KINDS, NOVEL, NOVELTY, Ints, Kind, Passage, cells, fits
+from autocl.evaluation.world.streams import KINDS, NOVEL, NOVELTY, Ints, Kind, Passage, cells
 
 TABLE = "world"
 REVISION = 1
@@ -109,31 +109,30 @@ def measure_world(
 
 def measure_set(contestant: Contestant, name: str, of_set: FeatureSet, draws: int, **facts: Any) -> Measured:
     """One contestant on one set; facts are the remaining fields of what is returned."""
+
+    def drawn(kind: Kind, draws: int) -> list[Passage]:
+        return list(cells({name: of_set}, draws=draws, kinds=(kind,)))
+
     accuracies, errors = {}, {}
-    for kind, passages in passages_of(name, of_set, draws):
+    for kind in KINDS:
+        if not (passages := drawn(kind, draws)):
+            continue
         answers = np.stack([p.answers for p in passages])
         scores = contestant.ask(passages, kind.n_labels).scores
         accuracies[kind.name] = percent((scores.argmax(-1) == answers).mean(-1).tolist())
         if contestant.probabilities:
             errors[kind.name] = round(100 * calibration_error(scores, answers), DIGITS)
-    typical = list(cells({name: of_set}, draws=1, kinds=(TYPICAL,)))
+    typical = drawn(TYPICAL, 1)
     return Measured(
         entry=contestant.name,
         set=name,
         constant=contestant.constant,
         cells=accuracies,
         calibration=errors,
-        novelty=_novelty(contestant, list(cells({name: of_set}, draws=draws, kinds=(NOVELTY,)))),
+        novelty=_novelty(contestant, drawn(NOVELTY, draws)),
         state_bytes=contestant.state_bytes(typical[0], TYPICAL.n_labels) if typical else 0,
         **facts,
     )
-
-
-def passages_of(name: str, of_set: FeatureSet, draws: int) -> Iterator[tuple[Kind, list[Passage]]]:
-    """All draws of every cell of a set."""
-    for kind in KINDS:
-        if fits(of_set, kind):
-            yield kind, list(cells({name: of_set}, draws=draws, kinds=(kind,)))
 
 
 def calibration_error(scores: Doubles, answers: Ints) -> float:

@@ -9,7 +9,7 @@ the demos.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -142,69 +142,55 @@ def task_means(p: Problem) -> Doubles:
 
 
 def shrunk_lda(p: Problem) -> Doubles:
-    """Linear discriminant analysis, the covariance half-way to a multiple of the identity."""
-    weights, means = _discriminant(p)
-    scores: Doubles = p.span[1] @ weights - 0.5 * (means.T * weights).sum(0)
+    """Linear discriminant analysis, the covariance half-way to a multiple of the identity.
+
+    The score of a class falls with the squared distance to its mean under that covariance.
+    """
+    x, q = p.span
+    means = _means(x, p.y, p.N)
+    inner = x - means[p.y]
+    variance = max(float(np.square(inner).sum()) / (len(x) * p.x.shape[1]), MIN_VARIANCE)
+    covariance = (1 - SHRINKAGE) * (inner.T @ inner) / len(x)
+    covariance[np.diag_indices_from(covariance)] += SHRINKAGE * variance
+    weights = np.linalg.solve(covariance, means.T).astype(np.float64)
+    scores: Doubles = q @ weights - 0.5 * (means.T * weights).sum(0)
     return scores
 
 
-def mahalanobis(p: Problem) -> Doubles:
-    """Squared distance to the nearest class mean under the covariance of `shrunk_lda`, up to a constant."""
-    nearest: Doubles = -shrunk_lda(p).max(1)
-    return nearest
-
-
-def ridge(penalty: float) -> Callable[[Problem], Doubles]:
+def ridge(p: Problem, penalty: float) -> Doubles:
     """Regression of one-hot labels on features and a constant."""
-
-    def answer(p: Problem) -> Doubles:
-        kernel = p.gram + 1
-        kernel[np.diag_indices_from(kernel)] += penalty
-        scores: Doubles = (p.cross + 1) @ np.linalg.solve(kernel, p.one_hot)
-        return scores
-
-    return answer
+    kernel = p.gram + 1
+    kernel[np.diag_indices_from(kernel)] += penalty
+    scores: Doubles = (p.cross + 1) @ np.linalg.solve(kernel, p.one_hot)
+    return scores
 
 
-def neighbours(k: int) -> Callable[[Problem], Doubles]:
+def neighbours(p: Problem, k: int) -> Doubles:
     """The nearest demos vote, each with a weight of one over its distance."""
-
-    def answer(p: Problem) -> Doubles:
-        if k == 1:
-            return _best_of_label(p.cross, p.y, p.N)
-        near = np.argsort(-p.cross, axis=1, kind="stable")[:, :k]
-        distance = np.sqrt(np.maximum(2 - 2 * np.take_along_axis(p.cross, near, 1), 1e-12))
-        scores = np.zeros((len(p.q), p.N))
-        rows = np.repeat(np.arange(len(p.q)), near.shape[1])
-        np.add.at(scores, (rows, p.y[near].ravel()), 1 / distance.ravel())
-        return scores
-
-    return answer
+    if k == 1:
+        return _best_of_label(p.cross, p.y, p.N)
+    near = np.argsort(-p.cross, axis=1, kind="stable")[:, :k]
+    distance = np.sqrt(np.maximum(2 - 2 * np.take_along_axis(p.cross, near, 1), 1e-12))
+    scores = np.zeros((len(p.q), p.N))
+    rows = np.repeat(np.arange(len(p.q)), near.shape[1])
+    np.add.at(scores, (rows, p.y[near].ravel()), 1 / distance.ravel())
+    return scores
 
 
-def logistic(C: float) -> Callable[[Problem], Doubles]:
+def logistic(p: Problem, C: float) -> Doubles:
     """Logistic regression on all demos, the inverse of its penalty given."""
-
-    def answer(p: Problem) -> Doubles:
-        x, q = p.span
-        model = LogisticRegression(C=C, max_iter=200, tol=1e-3).fit(x, p.y)
-        scores: Doubles = model.decision_function(q)
-        # Of two labels scikit-learn gives one score, that of the second.
-        return np.stack([np.zeros(len(q)), scores], axis=1) if scores.ndim == 1 else scores
-
-    return answer
+    x, q = p.span
+    scores: Doubles = LogisticRegression(C=C, max_iter=200, tol=1e-3).fit(x, p.y).decision_function(q)
+    # Of two labels scikit-learn gives one score, that of the second.
+    return np.stack([np.zeros(len(q)), scores], axis=1) if scores.ndim == 1 else scores
 
 
-def svm(C: float) -> Callable[[Problem], Doubles]:
+def svm(p: Problem, C: float) -> Doubles:
     """Support vector machine with Gaussian kernel on all demos; its width as scikit-learn's "scale"."""
-
-    def answer(p: Problem) -> Doubles:
-        gamma = 1 / (p.x.shape[1] * max(float(p.x.var()), 1e-12))
-        model = SVC(C=C, kernel="precomputed").fit(np.exp(-gamma * (2 - 2 * p.gram)), p.y)
-        scores: Doubles = model.decision_function(np.exp(-gamma * (2 - 2 * p.cross)))
-        return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-
-    return answer
+    gamma = 1 / (p.x.shape[1] * max(float(p.x.var()), 1e-12))
+    model = SVC(C=C, kernel="precomputed").fit(np.exp(-gamma * (2 - 2 * p.gram)), p.y)
+    scores: Doubles = model.decision_function(np.exp(-gamma * (2 - 2 * p.cross)))
+    return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 def _means(x: Doubles, y: Ints, N: int) -> Doubles:
@@ -222,54 +208,24 @@ def _best_of_label(scores: Doubles, label: Ints, N: int) -> Doubles:
     return best
 
 
-def _discriminant(p: Problem) -> tuple[Doubles, Doubles]:
-    """Weights [R, N] and class means [N, R] of LDA in the demos' span."""
-    x, _ = p.span
-    means = _means(x, p.y, p.N)
-    inner = x - means[p.y]
-    variance = max(float(np.square(inner).sum()) / (len(x) * p.x.shape[1]), MIN_VARIANCE)
-    covariance = (1 - SHRINKAGE) * (inner.T @ inner) / len(x)
-    covariance[np.diag_indices_from(covariance)] += SHRINKAGE * variance
-    weights: Doubles = np.linalg.solve(covariance, means.T).astype(np.float64)
-    return weights, means
-
-
 def _all_demos(N: int, F: int, T: int, M: int) -> int:
     return T * (F + 1)
 
 
 RIVALS: tuple[Rival, ...] = (
-    Rival(
-        name="class means",
-        answer=class_means,
-        numbers=lambda N, F, T, M: N * (F + 1),
-        constant=True,
-        novelty=lambda p: -class_means(p).max(1),
-    ),
-    Rival(
-        name="shrunk LDA",
-        answer=shrunk_lda,
-        numbers=lambda N, F, T, M: N * (F + 1) + F * F,
-        constant=True,
-        probabilities=True,
-        novelty=mahalanobis,
-    ),
-    *(
-        Rival(
-            name=f"ridge {penalty}",
-            answer=ridge(penalty),
-            numbers=lambda N, F, T, M: (F + 1) * (F + 1 + N),
-            constant=True,
-        )
-        for penalty in RIDGES
-    ),
+    Rival(name="class means", answer=class_means, numbers=lambda N, F, T, M: N * (F + 1), constant=True,
+          novelty=lambda p: -class_means(p).max(1)),
+    Rival(name="shrunk LDA", answer=shrunk_lda, numbers=lambda N, F, T, M: N * (F + 1) + F * F,
+          constant=True, probabilities=True, novelty=lambda p: -shrunk_lda(p).max(1)),
+    *(Rival(name=f"ridge {penalty}", answer=partial(ridge, penalty=penalty),
+            numbers=lambda N, F, T, M: (F + 1) * (F + 1 + N), constant=True) for penalty in RIDGES),
     Rival(name="mean per task and label", answer=task_means, numbers=lambda N, F, T, M: 2 * M * F,
           constant=False, told=True),
-    Rival(name="1-NN", answer=neighbours(1), numbers=_all_demos, constant=False,
+    Rival(name="1-NN", answer=partial(neighbours, k=1), numbers=_all_demos, constant=False,
           novelty=lambda p: -p.cross.max(1)),
-    Rival(name="3-NN", answer=neighbours(3), numbers=_all_demos, constant=False),
-    Rival(name="logistic regression", answer=logistic(LOGISTIC_C), numbers=_all_demos, constant=False,
-          probabilities=True),
-    Rival(name="SVM", answer=svm(SVM_C), numbers=_all_demos, constant=False),
+    Rival(name="3-NN", answer=partial(neighbours, k=3), numbers=_all_demos, constant=False),
+    Rival(name="logistic regression", answer=partial(logistic, C=LOGISTIC_C), numbers=_all_demos,
+          constant=False, probabilities=True),
+    Rival(name="SVM", answer=partial(svm, C=SVM_C), numbers=_all_demos, constant=False),
 )  # fmt: skip
 RIVAL_NAMES = tuple(rival.name for rival in RIVALS)

@@ -88,13 +88,7 @@ def bench_world(
 
 
 def eyes_of(learner: Learner, name: str, one: Asked) -> Eyes:
-    """Encoder or backbone on whose features a learner is measured.
-
-    Args:
-        learner: one with an encoder, or one of ready-made vectors.
-        name: of the learner.
-        one: what was asked for.
-    """
+    """Encoder or backbone on whose features a learner of this name is measured, as was asked for."""
     other = one.backbone or one.embedding
     if not learner.takes_vectors:
         if other is not None:

@@ -3,8 +3,8 @@
 Shape legend: n = images, C = channels, H, W = pixels, F = features, K = classes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -35,60 +35,26 @@ CLASSES, IMAGES, TOTAL = 60, 55, 2400
 for 30 demos with 25 queries; minutes for a frozen backbone."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorldSet:
-    """An image set of the table: one that `load` knows, or a folder of class folders."""
-
-    name: str
-    split: str = ""
-    """Of `load`; empty: a folder."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """For `load`."""
-
-    @property
-    def key(self) -> str:
-        """Name in the table."""
-        return f"{self.name}/{self.split}" if self.split else self.name
-
-
-WORLDS: dict[Split, tuple[WorldSet, ...]] = {
+WORLDS: dict[Split, tuple[str, ...]] = {
     "test": (
-        # The training parts of these two are larger, and nothing is ever trained on them.
-        WorldSet(name="digits", split="train"),
-        WorldSet(name="svhn", split="train"),
-        WorldSet(name="mnist", split="test"),
-        WorldSet(name="fashion_mnist", split="test"),
-        WorldSet(name="notmnist", split="test"),
-        WorldSet(name="cifar10", split="test"),
-        WorldSet(name="cifar100", split="test"),
-        WorldSet(name="mini_imagenet", split="test"),
-        WorldSet(name="omniglot", split="test"),
-        WorldSet(name="glyphs", split="test", options={"classes": CLASSES, "examples": 40, "seed": 20}),
-        WorldSet(name="cub"),
-        WorldSet(name="cars"),
+        "digits/train", "svhn/train",  # larger than their test parts, and nothing is ever trained on them
+        "mnist/test", "fashion_mnist/test", "notmnist/test", "cifar10/test", "cifar100/test",
+        "mini_imagenet/test", "omniglot/test", "glyphs/test", "cub", "cars",
     ),
-    "validation": (
-        WorldSet(name="mini_imagenet", split="val"),
-        WorldSet(name="omniglot", split="val"),
-        WorldSet(name="imagenette"),
-        WorldSet(name="pacs"),
-        WorldSet(name="textures"),
-        WorldSet(name="hands"),
-    ),
+    "validation": ("mini_imagenet/val", "omniglot/val", "imagenette", "pacs", "textures", "hands"),
     "meta-training": (
-        WorldSet(name="mini_imagenet", split="train"),
-        WorldSet(name="tiny_imagenet", split="train", options={"exclude_mini_imagenet": True}),
-        WorldSet(name="omniglot", split="train"),
-        WorldSet(name="fruits"),
-        WorldSet(name="plants"),
-        WorldSet(name="signs"),
-        WorldSet(name="caltech"),
-        WorldSet(name="letters"),
-        WorldSet(name="clothes"),
-        WorldSet(name="glyphs", split="train", options={"classes": CLASSES, "examples": 40, "seed": 0}),
+        "mini_imagenet/train", "tiny_imagenet/train", "omniglot/train", "fruits", "plants", "signs",
+        "caltech", "letters", "clothes", "glyphs/train",
     ),
+}  # fmt: skip
+"""Sets by their names in the table: NAME/SPLIT of one that `load` knows, or a folder of class folders.
+Nothing is trained on the first two worlds. Validation may choose things, test only reports."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "glyphs/test": {"classes": CLASSES, "examples": 40, "seed": 20},
+    "glyphs/train": {"classes": CLASSES, "examples": 40, "seed": 0},
+    "tiny_imagenet/train": {"exclude_mini_imagenet": True},
 }
-"""Nothing is trained on the first two. Validation may choose things, test only reports."""
+"""For `load`."""
 PHOTOGRAPHS = "mini_imagenet"
 """The set whose mean and deviation folders are standardised by, where a learner asks for those of a set."""
 
@@ -179,24 +145,29 @@ def world_features(
     Example:
         >>> from autocl.evaluation.world.streams import cells
         >>> eyes = learner_eyes(find_learner("everyday"), "everyday")                       # doctest: +SKIP
-        >>> for cell, x, y, ends, queries, answers in cells(world_features("test", eyes)):  # doctest: +SKIP
-        ...     print(cell, x.shape)
+        >>> for passage in cells(world_features("test", eyes)):                             # doctest: +SKIP
+        ...     print(passage.cell, passage.x.shape)
     """
     found = {}
-    for of_world in WORLDS[split]:
+    for key in WORLDS[split]:
+        name, _, part = key.partition("/")
         try:
-            pictures = part_of(_pictures(of_world, eyes))
+            if part:
+                known = load(name, part, size=eyes.size, channels=eyes.channels, **OPTIONS.get(key, {}))
+                pictures = part_of(list_set(known))
+            else:
+                pictures = part_of(list_folder(folder_of(name)))
         except DataError as error:
-            say(f"without {of_world.key}: {error}")
+            say(f"without {key}: {error}")
             continue
-        info = describe(of_world.name if of_world.split else PHOTOGRAPHS)
+        info = describe(name if part else PHOTOGRAPHS)
         mean, std = info.mean, info.std
         if eyes.channels == 1 and len(mean) == 3:
             one = load(info.name, info.splits[-1], size=eyes.size, channels=1)
             mean, std = one.mean, one.std
         encoder = eyes.encoder(mean, std)
         made = compute_features(pictures, encoder, workers=1, dtype="float32")
-        found[of_world.key] = made if eyes.through is None else _mapped(made, eyes.through, eyes.fingerprint)
+        found[key] = made if eyes.through is None else _mapped(made, eyes.through, eyes.fingerprint)
     return found
 
 
@@ -234,12 +205,3 @@ def folder_of(name: str) -> Path:
         if place.is_dir():
             return place
     raise DataError(f"{name} is a folder with one folder of pictures per class; put it at {places[-1]}")
-
-
-def _pictures(of_world: WorldSet, eyes: Eyes) -> PictureList:
-    if not of_world.split:
-        return list_folder(folder_of(of_world.name))
-    images = load(
-        of_world.name, of_world.split, size=eyes.size, channels=eyes.channels, **dict(of_world.options)
-    )
-    return list_set(images)

@@ -100,10 +100,7 @@ class Rows(NamedTuple):
 
 
 def cells(
-    features_by_set: Mapping[str, FeatureSet],
-    *,
-    draws: int = 5,
-    kinds: tuple[Kind, ...] = KINDS,
+    features_by_set: Mapping[str, FeatureSet], *, draws: int = 5, kinds: tuple[Kind, ...] = KINDS
 ) -> Iterator[Passage]:
     """All draws of all cells, those of a cell one after another.
 

@@ -58,8 +58,7 @@ class Row:
 
     def group(self, name: str) -> float | None:
         """Mean over a group of cells; None where there is no such cell."""
-        values = [s.mean for (_, kind), s in self.cells.items() if GROUPS[name](kind)]
-        return fmean(values) if values else None
+        return _mean(s.mean for (_, kind), s in self.cells.items() if GROUPS[name](kind))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +137,9 @@ def verdict(rows: Sequence[Row], learner: str, rivals: Sequence[str]) -> Verdict
         raise InputError("there is no constant-size rival to compare with")
     bodiless = by_name.get(WITHOUT_BODY.format(learner))
     gains = {c: mine.cells[c].mean - bodiless.cells[c].mean for c in mine.cells} if bodiless else {}
+    body = {"all": _mean(gains.values())}
+    for name in ("1 shot", "5 shots", "15 shots", "other"):
+        body[name] = _mean(gain for (_, kind), gain in gains.items() if GROUPS[name](kind))
     return Verdict(
         entry=learner,
         differences={
@@ -145,18 +147,9 @@ def verdict(rows: Sequence[Row], learner: str, rivals: Sequence[str]) -> Verdict
             for cell, ours in mine.cells.items()
         },
         leads={row.entry: mine.mean.mean - row.mean.mean for row in others},
-        body={"all": fmean(gains.values()), **_by_shots(gains)} if gains else {},
+        body={name: gain for name, gain in body.items() if gain is not None},
         worst_body=min(gains.items(), key=lambda item: item[1]) if gains else None,
     )
-
-
-def _by_shots(gains: Mapping[Cell, float]) -> dict[str, float]:
-    found = {}
-    for name in ("1 shot", "5 shots", "15 shots", "other"):
-        value = _mean(gain for (_, kind), gain in gains.items() if GROUPS[name](kind))
-        if value is not None:
-            found[name] = value
-    return found
 
 
 def _mean(values: Iterable[float]) -> float | None:
@@ -264,7 +257,7 @@ def said(v: Verdict, times: Times) -> list[str]:
 
 def world_sets(split: Split) -> str:
     """Name the sets that take part, in a sentence."""
-    names = ", ".join(s.key for s in WORLDS[split])
+    names = ", ".join(WORLDS[split])
     use = "only reports" if split == "test" else "may choose things"
     return f"{split} world, which {use}: {names}"
 

@@ -11,14 +11,7 @@ __all__ = ["delta"]
 
 
 def delta(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    W: Tensor,
-    *,
-    additive: bool = False,
-    backend: str = "auto",
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, *, additive: bool = False, backend: str = "auto"
 ) -> tuple[Tensor, Tensor]:
     """Run the multi-head delta-rule recurrence over a segment: update, then read.
 

@@ -1,6 +1,6 @@
 # numba's kernels are untyped:
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, no-check-untyped-defs
-"""The delta rule on CPUs: numba kernels behind an autograd function.
+"""The delta rule on CPUs, by numba kernels.
 
 One sequential pass per (stream, head), no W_t ever stored. W is kept transposed, [D, E], so that the inner
 loops run over rows and become vector instructions. A step's update, its read with the query and the next
@@ -8,15 +8,14 @@ step's read with its key are one pass over W. See README.md for the equations.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from autocl.ops.delta.naive import delta_naive
 from autocl.ops.jit import njit
+from autocl.ops.passes import differentiable
 from autocl.ops.threads import flatten_heads, in_threads
 
 # Reassociation and contraction are what vectorising a sum needs; NaN and infinity keep their meaning.
@@ -132,45 +131,28 @@ def backward_kernel(additive, lo, hi, q, k, beta, error, W_final, dy, dW_final, 
                 dW[n, e, j] = G[j * E + e]
 
 
-class _Delta(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, additive: bool
-    ) -> tuple[Tensor, Tensor]:
-        y, W_final, error = _forward(q, k, v, beta, W, additive)
-        ctx.save_for_backward(q, k, beta, error, W_final)
-        ctx.additive = additive
-        return y, W_final
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, beta, error, W_final = ctx.saved_tensors
-        gradients = [x.new_empty(x.shape) for x in (q, k, error, beta, W_final)]  # whatever the strides
-        arrays = map(flatten_heads, (q, k, beta, error, W_final, *grads, *gradients))
-        in_threads(partial(backward_kernel, ctx.additive), q.shape[2], *arrays)
-        return (*gradients, None)
-
-
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, additive: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """y, W_final and the error v − W k of every step (v itself when additive)."""
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, *, additive: bool, save: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """y, W_final, and behind them the error v − W k of every step (v itself when additive)."""
     y, error, W_final = v.new_empty(v.shape), v.new_empty(v.shape), W.new_empty(W.shape)
     arrays = map(flatten_heads, (q, k, v, beta, W, y, error, W_final))
     in_threads(partial(forward_kernel, additive), q.shape[2], *arrays)
-    return y, W_final, error
+    return y, W_final, (q, k, beta, error, W_final)
+
+
+def _backward(dy: Tensor, dW_final: Tensor, *kept: Tensor, additive: bool) -> tuple[Tensor, ...]:
+    q, k, beta, error, W_final = kept
+    gradients = [x.new_empty(x.shape) for x in (q, k, error, beta, W_final)]  # whatever the strides
+    arrays = map(flatten_heads, (*kept, dy, dW_final, *gradients))
+    in_threads(partial(backward_kernel, additive), q.shape[2], *arrays)
+    return tuple(gradients)
 
 
 def delta_cpu(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, *, additive: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Shapes as in `autocl.ops.delta.delta`, W with B streams."""
-    inputs = (q, k, v, beta, W)
     if torch.compiler.is_compiling():  # torch.compile and torch.export do not see into numba's kernels
-        return delta_naive(*inputs, additive=additive)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        y, W_final = _Delta.apply(*inputs, additive)
-    else:
-        y, W_final, _ = _forward(*inputs, additive)
-    return y, W_final
+        return delta_naive(q, k, v, beta, W, additive=additive)
+    return differentiable(_forward, _backward, q, k, v, beta, W, additive=additive)

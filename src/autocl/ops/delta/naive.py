@@ -6,11 +6,10 @@ The second stores per step only the error v − W k; W_{t-1} is rebuilt from W_t
 Shape legend: B = streams, H = heads, T = steps, D = size of keys and queries, E = size of values.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from autocl.ops.passes import differentiable
 
 
 def step(
@@ -45,42 +44,37 @@ def delta_naive(
     return torch.stack(ys, dim=2), W
 
 
-class _Recompute(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, additive: bool
-    ) -> tuple[Tensor, Tensor]:
-        ys, errors = [], []
-        for t in range(q.shape[2]):
-            error = v[:, :, t] if additive else v[:, :, t] - _times(W, k[:, :, t])
-            W = W + _outer(beta[:, :, t, None] * error, k[:, :, t])
-            ys.append(_times(W, q[:, :, t]))
-            errors.append(error)
-        ctx.save_for_backward(q, k, beta, W, torch.stack(errors, dim=2))
-        ctx.additive = additive
-        return torch.stack(ys, dim=2), W
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, *, additive: bool, save: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    ys, errors = [], []
+    for t in range(q.shape[2]):
+        error = v[:, :, t] if additive else v[:, :, t] - _times(W, k[:, :, t])
+        W = W + _outer(beta[:, :, t, None] * error, k[:, :, t])
+        ys.append(_times(W, q[:, :, t]))
+        errors.append(error)
+    return torch.stack(ys, dim=2), W, (q, k, beta, W, torch.stack(errors, dim=2)) if save else ()
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        dy, G = grad_outputs
-        q, k, beta, W, error = ctx.saved_tensors
-        dq, dk, dv, dbeta = (torch.empty_like(x) for x in (q, k, error, beta))
-        for t in reversed(range(q.shape[2])):
-            key, rate = k[:, :, t], beta[:, :, t, None]
-            dq[:, :, t] = _times(W.mT, dy[:, :, t])
-            G = G + _outer(dy[:, :, t], q[:, :, t])
-            s = rate * error[:, :, t]
-            W = W - _outer(s, key)
-            ds = _times(G, key)
-            derror = rate * ds
-            dkey = _times(G.mT, s)
-            if not ctx.additive:
-                dkey = dkey - _times(W.mT, derror)
-                G = G - _outer(derror, key)
-            dk[:, :, t], dv[:, :, t] = dkey, derror
-            dbeta[:, :, t] = (ds * error[:, :, t]).sum(-1)
-        return dq, dk, dv, dbeta, G, None
+
+def _backward(
+    dy: Tensor, G: Tensor, q: Tensor, k: Tensor, beta: Tensor, W: Tensor, error: Tensor, *, additive: bool
+) -> tuple[Tensor, ...]:
+    dq, dk, dv, dbeta = (torch.empty_like(x) for x in (q, k, error, beta))
+    for t in reversed(range(q.shape[2])):
+        key, rate = k[:, :, t], beta[:, :, t, None]
+        dq[:, :, t] = _times(W.mT, dy[:, :, t])
+        G = G + _outer(dy[:, :, t], q[:, :, t])
+        s = rate * error[:, :, t]
+        W = W - _outer(s, key)
+        ds = _times(G, key)
+        derror = rate * ds
+        dkey = _times(G.mT, s)
+        if not additive:
+            dkey = dkey - _times(W.mT, derror)
+            G = G - _outer(derror, key)
+        dk[:, :, t], dv[:, :, t] = dkey, derror
+        dbeta[:, :, t] = (ds * error[:, :, t]).sum(-1)
+    return dq, dk, dv, dbeta, G
 
 
 def _times(M: Tensor, x: Tensor) -> Tensor:
@@ -95,5 +89,4 @@ def delta_recompute(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, W: Tensor, *, additive: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`delta_naive` whose gradients need memory linear in T with a small constant."""
-    y, W_final = _Recompute.apply(q, k, v, beta, W, additive)  # type: ignore[no-untyped-call]
-    return y, W_final
+    return differentiable(_forward, _backward, q, k, v, beta, W, additive=additive)

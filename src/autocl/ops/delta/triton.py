@@ -14,13 +14,11 @@ This module imports triton, so autocl imports it only when the backend is chosen
 in the environment *before that import* the kernels run on CPU tensors: slow, but the same program.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
+from autocl.ops.passes import differentiable
+from autocl.ops.triton_support import launch_options, require_gpu, tl, triton
 
 
 @triton.jit(do_not_specialize=["T"])
@@ -93,44 +91,13 @@ def _backward_kernel(
 
 
 def _launch_options(D: int) -> dict[str, int | bool]:
-    """Tile size and warps for a head size.
-
-    The fewest warps for which ptxas spills no registers (sm_80): the tiles of W and dL/dW fit one warp up to
-    P = 32; at P = 64 the additive kernel needs 4. Whether more warps would be faster has not been measured.
-    Fused multiply-add is asked for because Triton's default for it changes between versions.
-    """
-    P = tile_size(D)
-    return {"P": P, "num_warps": 1 if P <= 32 else 4, "enable_fp_fusion": True}
-
-
-class _Delta(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool
-    ) -> tuple[Tensor, Tensor]:
-        y, W_final, error = _forward(q, k, v, b, W, additive, save=True)
-        ctx.save_for_backward(q, k, b, error, W_final)
-        ctx.additive = additive
-        return y, W_final
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor, dW_final: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, b, error, W_final = ctx.saved_tensors
-        gradients = [x.new_empty(x.shape) for x in (q, k, error, b, W_final)]
-        B, H, T, D = q.shape
-        with torch.cuda.device_of(q):
-            _backward_kernel[(B * H,)](
-                q.contiguous(), k.contiguous(), b.contiguous(), error, W_final,
-                dy.contiguous(), dW_final.contiguous(), *gradients, T,
-                D=D, ADDITIVE=ctx.additive, **_launch_options(D),
-            )  # fmt: skip
-        return (*gradients, None)
+    """See `launch_options`: one warp holds the tiles up to P = 32; at P = 64 the additive kernel needs 4."""
+    return launch_options(D, lambda P: 1 if P <= 32 else 4)
 
 
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, additive: bool, *, save: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, *, additive: bool, save: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """y and final W, and if `save` the errors [B, H, T, D]."""
     B, H, T, D = q.shape
     y, W_final, error = q.new_empty(q.shape), W.new_empty(W.shape), q.new_empty(B, H, T if save else 0, D)
@@ -140,45 +107,28 @@ def _forward(
             y, error, W_final, T,
             D=D, ADDITIVE=additive, SAVE=save, **_launch_options(D),
         )  # fmt: skip
-    return y, W_final, error
+    return y, W_final, (q, k, b, error, W_final)
+
+
+def _backward(dy: Tensor, dW_final: Tensor, *kept: Tensor, additive: bool) -> tuple[Tensor, ...]:
+    q, k, b, error, W_final = kept
+    gradients = [x.new_empty(x.shape) for x in (q, k, error, b, W_final)]
+    B, H, T, D = q.shape
+    with torch.cuda.device_of(q):
+        _backward_kernel[(B * H,)](
+            q.contiguous(), k.contiguous(), b.contiguous(), error, W_final,
+            dy.contiguous(), dW_final.contiguous(), *gradients, T,
+            D=D, ADDITIVE=additive, **_launch_options(D),
+        )  # fmt: skip
+    return tuple(gradients)
 
 
 def delta_triton(
     q: Tensor, k: Tensor, v: Tensor, b: Tensor, W: Tensor, *, additive: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Run T steps of the recurrence on a GPU: update with (k, v, b), then read with q.
+    """Same contract as `delta_naive`, with values as long as keys; an InputError without a GPU.
 
-    Differentiable once in every tensor, also through the final weights, at any T. What it keeps beside its
-    inputs is D floats per token and head, and nothing when no gradient is wanted.
-
-    Args:
-        q: Queries [B, H, T, D], already mapped and normalised; float32 or float64, on CUDA (anywhere in
-            Triton's interpreter).
-        k: Keys [B, H, T, D], likewise.
-        v: Values [B, H, T, D].
-        b: Learning rates [B, H, T], already squashed.
-        W: Initial weights [B, H, D, D]; rows are values, columns are keys.
-        additive: Add b v k^T without first taking off what W already holds for k: linear attention.
-
-    Returns:
-        y [B, H, T, D], and the final weights [B, H, D, D].
-
-    Raises:
-        InputError: If a tensor is not on a CUDA device and the interpreter is off.
-
-    Example:
-        Without a GPU, under `TRITON_INTERPRET=1 python`:
-
-        >>> import torch
-        >>> from autocl.ops.delta.triton import delta_triton  # doctest: +SKIP
-        >>> q, k, v = torch.rand(3, 1, 2, 7, 8)  # doctest: +SKIP
-        >>> y, W = delta_triton(q, k, v, torch.rand(1, 2, 7), torch.zeros(1, 2, 8, 8))  # doctest: +SKIP
-        >>> y.shape, W.shape  # doctest: +SKIP
-        (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 8, 8]))
+    What it keeps beside its inputs is D floats per token and head, and nothing when no gradient is wanted.
     """
     require_gpu(q=q, k=k, v=v, b=b, W=W)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (q, k, v, b, W)):
-        y, W_final = _Delta.apply(q, k, v, b, W, additive)
-    else:
-        y, W_final, _ = _forward(q, k, v, b, W, additive, save=False)
-    return y, W_final
+    return differentiable(_forward, _backward, q, k, v, b, W, additive=additive)

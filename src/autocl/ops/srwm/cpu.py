@@ -7,12 +7,10 @@ The kernels ask for whole groups of items and head sizes that are multiples of f
 already and pass as views; others are copied into zeros, and back.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from autocl.ops.passes import differentiable
 from autocl.ops.threads import in_threads
 
 
@@ -126,38 +124,26 @@ def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]  # torch
     ctx.set_materialize_grads(False)  # zeros for act and delta would cost as much as the whole pass
 
 
-def _saved(ctx, dy, dW_final, *_) -> tuple[Tensor, ...]:  # type: ignore[no-untyped-def]
-    """Arguments of the backward pass."""
-    u, W_final, act, delta = ctx.saved_tensors
+def _differentiate(ctx, dy, dW_final, *_) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+    u, W_final, *kept = ctx.saved_tensors
     dy = torch.zeros_like(u) if dy is None else dy
     dW_final = torch.zeros_like(W_final) if dW_final is None else dW_final
-    return dy, dW_final, u, W_final, act, delta
+    gradients: tuple[Tensor, Tensor] = srwm_backward(dy, dW_final, u, W_final, *kept)
+    return gradients
 
 
-srwm_forward.register_autograd(lambda ctx, *grads: srwm_backward(*_saved(ctx, *grads)), setup_context=_save)
+srwm_forward.register_autograd(_differentiate, setup_context=_save)
 
 
-class _Eager(torch.autograd.Function):
-    """The same without the dispatcher, which would add two thirds to the time of one step of one stream."""
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        out = _forward(u, W)
-        _save(ctx, (u, W), out)
-        return out[:2]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor, Tensor]:
-        return _backward(*_saved(ctx, *grads))
+def _eager(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    y, W_final, act, delta = _run(u, W, u.shape[2] if save else 1)
+    return y, W_final, (u, W_final, act, delta)
 
 
 def srwm_cpu(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     """u [B, H, T, D], W [B, H, R, D] -> y [B, H, T, D], final W [B, H, R, D]."""
     if torch.compiler.is_compiling():
         y, W_final, _, _ = srwm_forward(u, W)
-    elif torch.is_grad_enabled() and (u.requires_grad or W.requires_grad):
-        y, W_final = _Eager.apply(u, W)  # type: ignore[no-untyped-call]
-    else:  # nothing need be kept
-        y, W_final, _, _ = _run(u, W, 1)
-    return y, W_final
+        return y, W_final
+    # Without the dispatcher, which would add two thirds to the time of one step of one stream.
+    return differentiable(_eager, _backward, u, W)

@@ -7,10 +7,10 @@ loop in Python makes it slow, its small memory per step usable where numba and T
 Shape legend: B = streams, H = heads, T = steps, D = head size, R = rows of the matrix = 3D + 4.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from autocl.ops.passes import differentiable
 
 
 def step(W: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,58 +49,44 @@ def srwm_naive(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(ys, dim=2), W
 
 
-class _Recompute(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        D = u.shape[-1]
-        ys, acts, deltas = [], [], []
-        for t in range(u.shape[2]):
-            z = (W @ u[:, :, t, :, None]).squeeze(-1)
-            q, k = z[..., D : 2 * D].softmax(-1), z[..., 2 * D : 3 * D].softmax(-1)
-            b = z[..., 3 * D :].sigmoid()
-            delta = (W @ (q - k)[..., None]).squeeze(-1)
-            W = W + (rate_per_row(b, D) * delta)[..., None] * k[..., None, :]
-            ys.append(z[..., :D])
-            acts.append(torch.cat([q, k, b], dim=-1))
-            deltas.append(delta)
-        ctx.save_for_backward(u, W, torch.stack(acts, dim=2), torch.stack(deltas, dim=2))
-        return torch.stack(ys, dim=2), W
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor, G: Tensor) -> tuple[Tensor, Tensor]:
-        u, W, act, delta = ctx.saved_tensors
-        D = u.shape[-1]
-        du = torch.empty_like(u)
-        for t in reversed(range(u.shape[2])):
-            q, k, b = torch.split(act[:, :, t], [D, D, 4], dim=-1)
-            d, rate = delta[:, :, t], rate_per_row(b, D)
-            s = rate * d
-            W = W - s[..., None] * k[..., None, :]
-            ds = (G @ k[..., None]).squeeze(-1)
-            ddelta = rate * ds
-            dq = (W.mT @ ddelta[..., None]).squeeze(-1)
-            dk = (G.mT @ s[..., None]).squeeze(-1) - dq
-            db = _sum_blocks(ds * d, D)
-            dz = torch.cat(
-                [
-                    dy[:, :, t],
-                    q * (dq - (q * dq).sum(-1, keepdim=True)),
-                    k * (dk - (k * dk).sum(-1, keepdim=True)),
-                    db * b * (1 - b),
-                ],
-                dim=-1,
-            )
-            G = G + ddelta[..., None] * (q - k)[..., None, :] + dz[..., None] * u[:, :, t, None, :]
-            du[:, :, t] = (W.mT @ dz[..., None]).squeeze(-1)
-        return du, G
+def _forward(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    D = u.shape[-1]
+    ys, acts, deltas = [], [], []
+    for t in range(u.shape[2]):
+        z = (W @ u[:, :, t, :, None]).squeeze(-1)
+        q, k = z[..., D : 2 * D].softmax(-1), z[..., 2 * D : 3 * D].softmax(-1)
+        b = z[..., 3 * D :].sigmoid()
+        delta = (W @ (q - k)[..., None]).squeeze(-1)
+        W = W + (rate_per_row(b, D) * delta)[..., None] * k[..., None, :]
+        ys.append(z[..., :D])
+        acts.append(torch.cat([q, k, b], dim=-1))
+        deltas.append(delta)
+    kept = (u, W, torch.stack(acts, dim=2), torch.stack(deltas, dim=2)) if save else ()
+    return torch.stack(ys, dim=2), W, kept
 
 
-def _sum_blocks(x: Tensor, D: int) -> Tensor:
-    """The transpose of `rate_per_row`: rows [..., R] summed over each block, [..., 4]."""
-    return torch.stack([part.sum(-1) for part in torch.split(x, [D, D, D, 4], dim=-1)], dim=-1)
+def _backward(dy: Tensor, G: Tensor, u: Tensor, W: Tensor, act: Tensor, delta: Tensor) -> tuple[Tensor, ...]:
+    D = u.shape[-1]
+    du = torch.empty_like(u)
+    for t in reversed(range(u.shape[2])):
+        q, k, b = torch.split(act[:, :, t], [D, D, 4], dim=-1)
+        d, rate = delta[:, :, t], rate_per_row(b, D)
+        s = rate * d
+        W = W - s[..., None] * k[..., None, :]
+        ds = (G @ k[..., None]).squeeze(-1)
+        ddelta = rate * ds
+        dq = (W.mT @ ddelta[..., None]).squeeze(-1)
+        dk = (G.mT @ s[..., None]).squeeze(-1) - dq
+        # The transpose of `rate_per_row`: rows summed over each block.
+        db = torch.stack([part.sum(-1) for part in torch.split(ds * d, [D, D, D, 4], dim=-1)], dim=-1)
+        dz_q = q * (dq - (q * dq).sum(-1, keepdim=True))
+        dz_k = k * (dk - (k * dk).sum(-1, keepdim=True))
+        dz = torch.cat([dy[:, :, t], dz_q, dz_k, db * b * (1 - b)], dim=-1)
+        G = G + ddelta[..., None] * (q - k)[..., None, :] + dz[..., None] * u[:, :, t, None, :]
+        du[:, :, t] = (W.mT @ dz[..., None]).squeeze(-1)
+    return du, G
 
 
 def srwm_recompute(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
     """`srwm_naive` whose gradients need memory linear in T with a small constant."""
-    y, W_final = _Recompute.apply(u, W)  # type: ignore[no-untyped-call]
-    return y, W_final
+    return differentiable(_forward, _backward, u, W)

@@ -16,13 +16,11 @@ This module imports triton, so autocl imports it only when the backend is chosen
 in the environment *before that import* the kernels run on CPU tensors: slow, but the same program.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from autocl.ops.triton_support import require_gpu, tile_size, tl, triton
+from autocl.ops.passes import differentiable
+from autocl.ops.triton_support import launch_options, require_gpu, tl, triton
 
 
 @triton.jit
@@ -174,38 +172,11 @@ def _backward_kernel(
 
 
 def _launch_options(D: int) -> dict[str, int | bool]:
-    """Tile size and warps for a head size.
-
-    The fewest warps for which ptxas spills no registers (sm_80): the tiles of W and dL/dW fit one warp up to
-    P = 16, and need 4 at P = 32 and 8 at P = 64. Whether more warps would be faster has not been measured.
-    Fused multiply-add is asked for because Triton's default for it changes between versions.
-    """
-    P = tile_size(D)
-    return {"P": P, "num_warps": 1 if P <= 16 else P // 8, "enable_fp_fusion": True}
+    """See `launch_options`: one warp holds the tiles up to P = 16; 4 are needed at P = 32 and 8 at P = 64."""
+    return launch_options(D, lambda P: 1 if P <= 16 else P // 8)
 
 
-class _SRWM(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-        y, W_final, gates, delta = _forward(u, W, save=True)
-        ctx.save_for_backward(u, gates, delta, W_final)
-        return y, W_final
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor, dW_final: Tensor) -> tuple[Tensor, Tensor]:
-        u, gates, delta, W_final = ctx.saved_tensors
-        du, dW = u.new_empty(u.shape), W_final.new_empty(W_final.shape)
-        B, H, T, D = u.shape
-        with torch.cuda.device_of(u):
-            _backward_kernel[(B * H,)](
-                u.contiguous(), gates, delta, W_final, dy.contiguous(), dW_final.contiguous(), du, dW, T,
-                D=D, **_launch_options(D),
-            )  # fmt: skip
-        return du, dW
-
-
-def _forward(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _forward(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """y and final W, and if `save` the gates [B, H, T, R − D] and delta [B, H, T, R]."""
     B, H, T, D = u.shape
     R, saved = W.shape[2], T if save else 0
@@ -216,37 +187,26 @@ def _forward(u: Tensor, W: Tensor, *, save: bool) -> tuple[Tensor, Tensor, Tenso
             u.contiguous(), W.contiguous(), y, gates, delta, W_final, T,
             D=D, SAVE=save, **_launch_options(D),
         )  # fmt: skip
-    return y, W_final, gates, delta
+    return y, W_final, (u, W_final, gates, delta)
+
+
+def _backward(dy: Tensor, dW_final: Tensor, *kept: Tensor) -> tuple[Tensor, ...]:
+    u, W_final, gates, delta = kept
+    du, dW = u.new_empty(u.shape), W_final.new_empty(W_final.shape)
+    B, H, T, D = u.shape
+    with torch.cuda.device_of(u):
+        _backward_kernel[(B * H,)](
+            u.contiguous(), gates, delta, W_final, dy.contiguous(), dW_final.contiguous(), du, dW, T,
+            D=D, **_launch_options(D),
+        )  # fmt: skip
+    return du, dW
 
 
 def srwm_triton(u: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-    """Run T steps of the recurrence on a GPU. Same contract as `srwm_naive`.
+    """Same contract as `srwm_naive`; an InputError without a GPU.
 
-    Differentiable once in u and W, also through the final weights, at any T. What it keeps for the backward
-    pass is 5D + 8 floats per token and head, and nothing when no gradient is wanted.
-
-    Args:
-        u: Inputs [B, H, T, D], float32 or float64, on CUDA (anywhere in Triton's interpreter).
-        W: Initial weights [B, H, R, D] with row blocks y, q, k, β, of the same type and device as u.
-
-    Returns:
-        y [B, H, T, D], and the final weights [B, H, R, D].
-
-    Raises:
-        InputError: If u or W is not on a CUDA device and the interpreter is off.
-
-    Example:
-        Without a GPU, under `TRITON_INTERPRET=1 python`:
-
-        >>> import torch
-        >>> from autocl.ops.srwm.triton import srwm_triton  # doctest: +SKIP
-        >>> y, W = srwm_triton(torch.randn(1, 2, 7, 8), torch.randn(1, 2, 28, 8))  # doctest: +SKIP
-        >>> y.shape, W.shape  # doctest: +SKIP
-        (torch.Size([1, 2, 7, 8]), torch.Size([1, 2, 28, 8]))
+    What it keeps for the backward pass is 5D + 8 floats per token and head, and nothing when no gradient is
+    wanted.
     """
     require_gpu(u=u, W=W)
-    if torch.is_grad_enabled() and (u.requires_grad or W.requires_grad):
-        y, W_final = _SRWM.apply(u, W)
-    else:
-        y, W_final, _, _ = _forward(u, W, save=False)
-    return y, W_final
+    return differentiable(_forward, _backward, u, W)
