@@ -380,8 +380,8 @@ def main() -> None:
     parser.add_argument(
         "--encoder", default="everyday-encoder", help="recipe, learner or run whose encoder `everyday` has"
     )
-    parser.add_argument("--streams", type=int, default=12_000)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--streams", type=int, default=24_000)
+    parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     encoder_from = place(args.encoder)
@@ -428,7 +428,7 @@ def main() -> None:
             "fingerprint": learner.fingerprint(),
             "command": f"python -m tools.train_universal {' '.join(sys.argv[1:])}",
         }
-        if Path(encoder_from).is_dir():
+        if name == "everyday" and Path(encoder_from).is_dir():
             record["encoder"] = record_of_run(Path(encoder_from))
         write_record(name, record, args.out)
 

@@ -77,12 +77,23 @@ def test_both_halves_of_an_examination_know_every_class_however_labels_come() ->
         weight = torch.full((1, 12), 1 / 10)
         weight[:, [3, 8]] = 0
         exam = exam._replace(label=torch.tensor([label]), weight=weight)
-        (one, other), examined = halves(exam)
+        (one, other), examined, balance = halves(exam)
         assert torch.equal(one + other, (weight > 0).float())
         for c in (0, 1):
             mine = exam.label == c
             assert abs(float((one * mine).sum() - (other * mine).sum())) <= 1
         assert examined.tolist() == [[1, 1, 0]]
+        assert balance.max() <= 1
+
+
+def test_prototypes_of_frequent_classes_count_less_and_equal_ones_in_full() -> None:
+    none = torch.zeros(1)
+    exam = Examination(none, none, none, none, none, none, torch.full((1, 2), 6.0))
+    for label, expected in (([0, 1] * 6, {1.0}), ([0] * 9 + [1] * 3, {6 / 9, 1.0})):
+        exam = exam._replace(label=torch.tensor([label]), weight=torch.full((1, 12), 1 / 12))
+        counts = halves(exam).balance[0]
+        assert torch.equal(counts.unique(), torch.tensor(sorted(expected)))
+        assert (counts[exam.label[0] == 1] == 1).all()
 
 
 def test_a_class_whose_only_demo_was_left_out_is_not_called_wrong(readout: UniversalReadout) -> None:

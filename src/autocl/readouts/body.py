@@ -79,15 +79,25 @@ class Body(nn.Module):
         return rate * (fast @ self.key.weight), rate * bias
 
 
-def halves(exam: Examination) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Split an examination in two that know the same classes.
+class Halves(NamedTuple):
+    """An examination split in two that know the same classes."""
 
-    Returns:
-        Both halves: 1 where a prototype belongs, [B, M]; every other one of each class, however they come.
-        Whether a class is examined at all, [B, N].
-    """
+    both: tuple[Tensor, Tensor]
+    """1 where a prototype belongs, [B, M]; every other one of each class, however they come."""
+    examined: Tensor
+    """Whether a class is examined at all, [B, N]."""
+    balance: Tensor
+    """[B, M], what a prototype counts in the body: less than 1 in classes with more of them than the mean, so
+    that frequent classes do not speak alone. Chosen on validation sets."""
+
+
+def halves(exam: Examination) -> Halves:
+    """Split an examination."""
     asked = (exam.weight > 0).to(exam.weight.dtype)
     of_class = F.one_hot(exam.label, exam.demos.shape[1]).to(asked.dtype) * asked[..., None]
     place = of_class.cumsum(1).gather(2, exam.label[..., None])[..., 0]
     odd = asked * (place % 2)
-    return (odd, asked - odd), of_class.amax(1)
+    number, examined = of_class.sum(1), of_class.amax(1)
+    mean = asked.sum(1, keepdim=True) / examined.sum(1, keepdim=True).clamp(min=1)
+    balance = (mean / number.clamp(min=1)).clamp(max=1).gather(1, exam.label)
+    return Halves((odd, asked - odd), examined, balance)

@@ -184,13 +184,13 @@ class Combiner(nn.Module):
         logits = corrected(trust)
         right = (candidates == exam.label[..., None]).to(base.dtype)
         error = right - logits.softmax(-1).gather(-1, candidates)
-        both, fair = halves(exam)
+        both, fair, balance = halves(exam)
         # A class whose only demo was left out cannot be right: nothing may be learned from that.
         fair = fair[:, None].expand(-1, candidates.shape[1], -1).gather(-1, candidates)
         evidence = [
             self.body.evidence(hidden * counts[..., None], error * counts, candidates, demos.shape[1])
             for half in both
-            for counts in [half[..., None] * fair]
+            for counts in [(half * balance)[..., None] * fair]
         ]
         across = torch.zeros_like(before)  # the loss of each half with fast weights of the other
         for half, other in zip(both, reversed(evidence), strict=True):

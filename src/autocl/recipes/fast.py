@@ -59,7 +59,6 @@ def fast_split_domain() -> Recipe:
         prototype=1.0,
         steps=1200,
         batch_size=24,
-        bf16=True,
     )
 
 
