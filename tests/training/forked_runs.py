@@ -29,6 +29,7 @@ from autocl.learner import ReadoutLearnerConfig
 from autocl.objective import ObjectiveConfig
 from autocl.training import trainer
 from autocl.training.recipe import Recipe, Validation
+from autocl.training.step import StepResult
 from autocl.training.trainer import train
 
 LONG = tiny(steps=24, validation=Validation(every=7, batches=1), carry_state=1)
@@ -97,7 +98,7 @@ def full_disk(folder: Path) -> None:
     """Let every write beyond the first kilobyte of a file fail, as it does on a full disk."""
     real = trainer.train_step
 
-    def filling(run: trainer.Run, module: torch.nn.Module, step: int) -> trainer.StepResult:
+    def filling(run: trainer.Run, module: torch.nn.Module, step: int) -> StepResult:
         if step == 5:
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
         return real(run, module, step)
@@ -118,7 +119,7 @@ def rank(number: int, port: int, folder: Path, recipe: Recipe, dies: int) -> Cal
         if dies and number == 1:
             real = trainer.train_step
 
-            def dying(run: trainer.Run, module: torch.nn.Module, step: int) -> trainer.StepResult:
+            def dying(run: trainer.Run, module: torch.nn.Module, step: int) -> StepResult:
                 if step == dies:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return real(run, module, step)

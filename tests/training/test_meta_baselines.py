@@ -17,6 +17,7 @@ from autocl.recipes import fast, get_recipe
 from autocl.training import trainer
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation
 from autocl.training.run import Run
+from autocl.training.step import StepResult
 from autocl.training.trainer import train
 
 NAMES = ["prototypes", "gemcl", "gemcl-map", "oml", "anml"]
@@ -82,7 +83,7 @@ def test_what_was_stopped_continues_bit_for_bit(
     train(recipe, tmp_path / "whole")
     real = trainer.train_step
 
-    def dying(run: Run, module: torch.nn.Module, step: int) -> trainer.StepResult:
+    def dying(run: Run, module: torch.nn.Module, step: int) -> StepResult:
         if step == 7:
             raise MemoryError
         return real(run, module, step)

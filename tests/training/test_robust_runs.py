@@ -24,6 +24,7 @@ from autocl.training import checkpoint, trainer
 from autocl.training.log import read_log
 from autocl.training.recipe import Optimiser, Recipe, Source, Validation, read_recipe
 from autocl.training.run import InterruptedRunError, Run
+from autocl.training.step import StepResult
 from autocl.training.trainer import train
 
 LINEAR = replace(LEARNER, readout="linear")
@@ -33,7 +34,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, name: str = "tiny") -> N
     """Die in the given step of the stage of that name."""
     real = trainer.train_step
 
-    def dying(run: Run, module: torch.nn.Module, at: int) -> trainer.StepResult:
+    def dying(run: Run, module: torch.nn.Module, at: int) -> StepResult:
         if at == step and run.recipe.name == name:
             raise MemoryError
         return real(run, module, at)
@@ -80,7 +81,7 @@ def test_a_closed_terminal_saves_as_sigterm_does(
 ) -> None:
     real = trainer.train_step
 
-    def signalling(run: Run, module: torch.nn.Module, step: int) -> trainer.StepResult:
+    def signalling(run: Run, module: torch.nn.Module, step: int) -> StepResult:
         if step == 5:
             os.kill(os.getpid(), signum)
         return real(run, module, step)
