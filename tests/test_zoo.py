@@ -91,11 +91,7 @@ def test_the_command_of_a_shipped_learner_is_its_recipe(name: str) -> None:
     assert read_order(get_recipe(recipe.name), words[3:]).recipe == recipe
 
 
-START_NOT_KEPT = {"split-class", "split-class-linear", "split-domain", "two-task-noacl"}
-"""Made before starts were recorded; their cards say so. To be empty once they are trained anew."""
-
-
-@pytest.mark.parametrize("name", sorted(set(BY_RECIPE) - START_NOT_KEPT))
+@pytest.mark.parametrize("name", sorted(BY_RECIPE))
 def test_a_learner_started_from_nothing_or_from_the_learner_that_ships(name: str) -> None:
     record = zoo.record(name)
     if start := record["recipe"]["init_from"]:

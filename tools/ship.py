@@ -124,7 +124,7 @@ Recipe `{recipe["name"]}`, seed {recipe["seed"]}, {record["steps_done"]} of {rec
 {recipe["batch_size"]} streams, {record["seconds"] / 60:.0f} minutes of training on
 two cores at most, which other work shared (validation not counted).
 The checkpoint of step {record["best_step"]} was chosen by accuracy on {chosen}{_rule(record)}.{_from(record)}
-`records.json` beside this card holds the whole recipe.{_again(name, recipe)}{_design(record)}
+`records.json` beside this card holds the whole recipe.{_again(recipe)}{_design(record)}
 
 | step | validation accuracy (%) |
 |---|---|
@@ -231,12 +231,8 @@ def _from(record: Record) -> str:
         return stages
     return (
         f"{stages}\nIt started from a learner of recipe `{start['recipe']}`, fingerprint "
-        f"`{start['fingerprint']}`{_where(record['recipe']['init_from'])}."
+        f"`{start['fingerprint']}` (`{record['recipe']['init_from']}`)."
     )
-
-
-def _where(init_from: str) -> str:
-    return f" (`{init_from}`)" if init_from in zoo.names() else ", which does not ship"
 
 
 def _rule(record: Record) -> str:
@@ -245,19 +241,14 @@ def _rule(record: Record) -> str:
     return "" if rule == "average" else ", each task asked right after it was learned"
 
 
-def _again(name: str, recipe: RecipeRecord) -> str:
+def _again(recipe: RecipeRecord) -> str:
     """The command that makes it again; from nothing where that is another one."""
     start, command = recipe["init_from"], command_of(recipe)
     if not start:
         return f" From nothing, by one command:\n\n    {command}\n"
-    if start in zoo.names():
-        return (
-            f" From the shipped `{start}`:\n\n    {command}\n\n"
-            f"The same from nothing, with `{start}` as a first stage:\n\n    {command} --from-nothing\n"
-        )
     return (
-        "\nThe file it started from was not kept, so these very weights cannot be made again. A learner\n"
-        f"like it, from nothing, both stages by one command:\n\n    autocl train {name}\n"
+        f" From the shipped `{start}`:\n\n    {command}\n\n"
+        f"The same from nothing, with `{start}` as a first stage:\n\n    {command} --from-nothing\n"
     )
 
 

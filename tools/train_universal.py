@@ -380,8 +380,8 @@ def main() -> None:
     parser.add_argument(
         "--encoder", default="everyday-encoder", help="recipe, learner or run whose encoder `everyday` has"
     )
-    parser.add_argument("--streams", type=int, default=24_000)
-    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--streams", type=int, default=48_000)
+    parser.add_argument("--steps", type=int, default=16_000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     encoder_from = place(args.encoder)

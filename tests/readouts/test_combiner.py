@@ -5,7 +5,7 @@ from test_universal import learned, readout, stream
 from torch import nn
 
 from autocl.readouts.body import Body, halves
-from autocl.readouts.combiner import BOUND, Confidence, Trust
+from autocl.readouts.combiner import BOUND, CAUTION, Confidence, Trust
 from autocl.readouts.examination import FACTS, Examination, examine
 from autocl.readouts.experts import all_experts
 from autocl.readouts.universal import UniversalReadout, moments_of
@@ -118,6 +118,20 @@ def test_trust_falls_with_what_a_correction_costs_and_its_start_knows_no_shape()
     assert worse.max() < 0.01
 
 
+def test_the_body_counts_half_outside_meta_training(readout: UniversalReadout) -> None:
+    f, y = stream(40, 12, 3, seed=2)
+    with torch.no_grad():
+        moments = moments_of(learned(readout, f, y, 3))
+        exam = examine(all_experts(moments).left_out, moments)
+        exam = Examination(*(t.float() if t.is_floating_point() else t for t in exam))
+        whole, half = (readout.combiner.train(mode).judge(exam) for mode in (True, False))
+    assert whole.last.any()
+    assert whole.bias.any()
+    torch.testing.assert_close(half.last, CAUTION * whole.last)
+    torch.testing.assert_close(half.bias, CAUTION * whole.bias)
+    torch.testing.assert_close(half.reader, whole.reader)
+
+
 def test_of_an_examination_at_chance_nothing_is_learned(readout: UniversalReadout) -> None:
     torch.manual_seed(0)
     f, y = torch.randn(1, 60, 12), torch.arange(60)[None] % 3
@@ -126,8 +140,8 @@ def test_of_an_examination_at_chance_nothing_is_learned(readout: UniversalReadou
         exam = examine(all_experts(moments).left_out, moments)
         exam = Examination(*(t.float() if t.is_floating_point() else t for t in exam))
         noise = readout.combiner.judge(exam)
-        # The same prototypes, known by all experts: now there is something to be learned.
-        told = exam.left_out + 3 * torch.nn.functional.one_hot(exam.label, 3)[:, None]
+        # The same prototypes, half known by all experts: now there is something to be learned.
+        told = 0.004 * torch.nn.functional.one_hot(exam.label, 3)[:, None].expand_as(exam.left_out)
         known = readout.combiner.judge(exam._replace(left_out=told))
     assert not noise.last.any()
     assert not noise.bias.any()

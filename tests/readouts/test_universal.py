@@ -2,11 +2,14 @@
 
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from autocl.errors import InputError
+from autocl.evaluation.world.rivals import Problem, shrunk_lda
+from autocl.evaluation.world.streams import Passage
 from autocl.readouts import memory as memory_module
 from autocl.readouts import universal
 from autocl.readouts.base import State
@@ -17,13 +20,15 @@ from autocl.readouts.experts import (
     LEAST_COSINE,
     NAMES,
     NEVER,
+    SHARP,
     SHRINKAGE,
     all_experts,
+    discriminants,
     inner_product,
     kernels,
     ridge,
 )
-from autocl.readouts.groups import REACH, clusters_of
+from autocl.readouts.groups import REACH, classes_of, clusters_of
 from autocl.readouts.memory import FREE, LARGEST, Memory, packed, unpacked
 from autocl.readouts.universal import UniversalReadout, moments_of
 
@@ -98,31 +103,46 @@ def test_inner_products_of_few_rows_are_those_of_the_whole_matrix(rows: int) -> 
 def test_every_expert_has_a_name(readout: UniversalReadout) -> None:
     f, y = stream(20, 40, 3)
     experts = all_experts(moments_of(learned(readout, f, y, 3)))
-    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + len(REACH) + 5
+    assert experts.left_out.shape[1] == len(NAMES) == len(KERNELS) + len(REACH) + 6
     assert experts.read(f[:, :7].double()).shape == (1, len(NAMES), 7, 3)
 
 
 def test_discriminant_and_cosines_leave_a_demo_out_of_mean_and_scatter(readout: UniversalReadout) -> None:
     f, y = stream(12, 40, 3)
     whole = moments_of(learned(readout, f.double(), y, 3))
-    places = [NAMES.index(name) for name in ("lda", "cosine", "means")]
+    places = [NAMES.index(name) for name in ("lda", "sharp lda", "cosine", "means")]
     left_out = all_experts(whole).left_out[0, places]
     x = whole.memory.prototype[0, :12]
     apart = x - whole.centre[0, y[0]]
-    shrinkage = (SHRINKAGE * whole.spread[0, 0, 0] + apart.square().sum()) / 40
+    levels = [(prior * whole.spread[0, 0, 0] + apart.square().sum()) / 40 for prior in (SHRINKAGE, SHARP)]
     round_x = torch.nn.functional.normalize(x - whole.mean[0], dim=-1)
-    raw, cos, plain = (torch.zeros(12, 3).double() for _ in range(3))
+    raw, sharp, cos, plain = (torch.zeros(12, 3).double() for _ in range(4))
     for i in range(12):
-        metric = metric_without(x, y[0], i, shrinkage)
+        metrics = [metric_without(x, y[0], i, level) for level in levels]
         for c in range(3):
             members = [j for j in range(12) if y[0, j] == c and j != i]
             centre = x[members].mean(0)
-            raw[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
+            for scores, metric in zip((raw, sharp), metrics, strict=True):
+                scores[i, c] = x[i] @ metric @ centre - 0.5 * centre @ metric @ centre
             cos[i, c] = round_x[i] @ torch.nn.functional.normalize(round_x[members].mean(0), dim=-1)
             plain[i, c] = x[i] @ torch.nn.functional.normalize(x[members].mean(0), dim=-1)
-    for said, scores, least in zip(left_out, (raw, cos, plain), (0, LEAST_COSINE, LEAST_COSINE), strict=True):
+    least_of = (0, 0, LEAST_COSINE, LEAST_COSINE)
+    for said, scores, least in zip(left_out, (raw, sharp, cos, plain), least_of, strict=True):
         scale = (scores.var(correction=0) + 0.01 * scores.mean() ** 2 + least**2).rsqrt()
         torch.testing.assert_close(said[:12], scores * scale, rtol=1e-6, atol=1e-8)
+
+
+def test_without_a_prior_the_discriminants_are_the_shrunk_lda_of_the_world_table(
+    readout: UniversalReadout,
+) -> None:
+    f, y = stream(50, 40, 3)
+    x, q = f[:, :30].double(), f[:, 30:].double()
+    moments = moments_of(learned(readout, x, y[:, :30], 3))
+    ours = discriminants(moments, classes_of(moments), prior=0.0).read(readout.key(q))[0, 0]
+    passage = Passage("", x[0].numpy(), y[0, :30].numpy(), np.array([30]), q[0].numpy(), y[0, 30:].numpy())
+    theirs = torch.from_numpy(shrunk_lda(Problem(passage, 3)))
+    # Up to a factor, which no comparison of classes depends on.
+    torch.testing.assert_close(ours / ours.std(), theirs / theirs.std(), rtol=1e-8, atol=1e-10)
 
 
 def test_a_label_that_names_two_things_has_two_clusters(readout: UniversalReadout) -> None:

@@ -27,14 +27,15 @@ WHITENING = 10.0
 """Share of a round scatter that is added to the within-class scatter for `WHITENED_KERNEL`."""
 PENALTY = 0.6
 """Penalty of ridge regression, in units of the spread."""
-SHRINKAGE, PROPORTION = 60.0, 1.0
-"""Prior of the discriminants: so many demos' worth of spread, and so much of the within-class scatter, is
-added in all directions alike. With many demos this is half-way to a round covariance."""
+SHRINKAGE, SHARP, PROPORTION = 60.0, 1.0, 1.0
+"""Prior of the discriminants: so many demos' worth of spread (the sharp ones: nearly none), and so much of the
+within-class scatter, is added in all directions alike. With many demos this is half-way to a round covariance."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
     "whitened",
     "ridge",
     "lda",
+    "sharp lda",
     *(f"clusters {reach:g}" for reach in REACH),
     "cosine",
     "means",
@@ -86,7 +87,7 @@ def all_experts(moments: Moments) -> Experts:
     """Every expert of `NAMES` on one memory."""
     linear = (
         ridge(moments),
-        discriminants(moments, classes_of(moments)),
+        *(discriminants(moments, classes_of(moments), prior) for prior in (SHRINKAGE, SHARP)),
         *(discriminants(moments, groups) for groups in clusters_of(moments)),
         cosines(moments, moments.mean),
         cosines(moments, torch.zeros_like(moments.mean)),
@@ -227,7 +228,7 @@ def ridge(moments: Moments) -> Linear:
     return Linear(columns, offset, classes_of(moments), None, one, left_out[:, None], N)
 
 
-def discriminants(moments: Moments, groups: Groups) -> Linear:
+def discriminants(moments: Moments, groups: Groups, prior: float = SHRINKAGE) -> Linear:
     """Linear discriminants: the exact scatter of all demos within groups, plus a multiple of identity.
 
     The score of a class is that of its best group.
@@ -235,6 +236,7 @@ def discriminants(moments: Moments, groups: Groups) -> Linear:
     Args:
         moments: of the memory.
         groups: what has a mean of its own.
+        prior: demos' worth of spread that is added to the scatter.
     """
     memory, member = moments.memory, groups.member
     prototype, weight = memory.prototype, memory.weight
@@ -242,7 +244,7 @@ def discriminants(moments: Moments, groups: Groups) -> Linear:
     centre = (member * weight[..., None]).mT @ prototype / size.clamp(min=1)[..., None]
     apart = (prototype - member @ centre) * (moments.used * weight.sqrt())[..., None]
     within = apart.square().sum((1, 2)) + memory.scatter_trace
-    level = (SHRINKAGE * moments.spread + PROPORTION * within[:, None, None]) / prototype.shape[-1]
+    level = (prior * moments.spread + PROPORTION * within[:, None, None]) / prototype.shape[-1]
     inner = inner_product(apart, level, moments.around(centre, size))
     columns = inner.times(centre).mT
     norm = (centre.mT * columns).sum(1, keepdim=True)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from autocl.readouts import cholesky, experts, kernel, merging
-from autocl.readouts.experts import KERNELS, LEAST_COSINE, NAMES, PENALTY, PROPORTION, SHRINKAGE
+from autocl.readouts.experts import KERNELS, LEAST_COSINE, NAMES, PENALTY, PROPORTION, SHARP, SHRINKAGE
 from autocl.readouts.groups import REACH
 from autocl.readouts.moments import Moments
 
@@ -116,7 +116,8 @@ def prepare(moments: Moments) -> Prepared:
     distance = points.distances()
     classes = _Groups.of(points, points.label, np.arange(points.target.shape[1]))
     by_class = _discriminants(points, classes)
-    linear = [_ridge(points), by_class, *_of_clusters(points, distance, by_class)]
+    sharp = _discriminants(points, classes, SHARP)
+    linear = [_ridge(points), by_class, sharp, *_of_clusters(points, distance, by_class)]
     linear += [_cosines(points, points.mean), _cosines(points, np.zeros_like(points.mean))]
     base, noise = KERNELS[0][0], np.array([noise for _, noise in KERNELS])
     near = _solve_kernels(points, distance, base / (4 * points.spread), noise, kernel.CUBES)
@@ -179,12 +180,12 @@ def _ridge(points: _Points) -> _Linear:
     return _Linear(columns, usual - columns @ points.mean, np.arange(len(size)), None, 1.0, left_out)
 
 
-def _discriminants(points: _Points, groups: _Groups) -> _Linear:
+def _discriminants(points: _Points, groups: _Groups, prior: float = SHRINKAGE) -> _Linear:
     """As `experts.discriminants`."""
     number, owner, size, centre, apart = groups
     D = points.prototype.shape[1]
     within = _squares(apart).sum() + float(points.moments.memory.scatter_trace)
-    level = (SHRINKAGE * points.spread + PROPORTION * within) / D
+    level = (prior * points.spread + PROPORTION * within) / D
     if points.second is None:
         factor = cholesky.factor(apart @ apart.T, level)
         columns = (centre - cholesky.solve(factor, centre @ apart.T) @ apart) / level

@@ -134,7 +134,7 @@ class UniversalReadout(Readout):
         """
         if torch.is_grad_enabled():
             return self._prepare(state)
-        weights = version_of(self)
+        weights = (version_of(self), self.training)
         if self._latest is not None:
             known, of, prepared = self._latest
             if of == weights and all(known.get(name) is t for name, t in state.items()):

@@ -128,7 +128,7 @@ def three_task() -> Recipe:
 
 def split_class() -> Recipe:
     """5-task 2-way class-incremental streams: the fast weights alone, then with the kernel read-out."""
-    base = fast_split_class()
+    base = replace(fast_split_class(), bf16=True)
     return replace(
         base,
         name="split-class",
@@ -148,7 +148,7 @@ def split_class_linear() -> Recipe:
 
 def split_domain() -> Recipe:
     """Domain-incremental streams of 3 to 10 2-way tasks: the fast weights alone, then the read-out, too."""
-    base = fast_split_domain()
+    base = replace(fast_split_domain(), bf16=True)
     return replace(
         base,
         name="split-domain",
