@@ -170,13 +170,13 @@ def test_definition_and_kernels_agree_and_no_answer_depends_on_its_company() -> 
 def test_shapes_are_dropped_where_the_examination_speaks_against_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    f, y = clusters(2600, 8)
+    f, y = narrow_and_wide(6000, 8, 100)
     readout, state = learned(f, y, 8)
     with torch.no_grad():
         taken = readout.prepare(state)
     assert isinstance(taken, Compiled)
     assert taken.shapes is not None
-    monkeypatch.setattr(module, "SECOND", -0.5)  # the opposite of what shapes say
+    monkeypatch.setattr(module, "SECOND", -2.0)  # the opposite of what shapes say
     readout._latest = None
     with torch.no_grad():
         dropped = readout.prepare(state)

@@ -26,13 +26,13 @@ from autocl.readouts.examination import LONGEST, Examination
 from autocl.readouts.memory import FREE, Mergers
 from autocl.readouts.moments import Moments, compiles
 
-ROUND = 0.05
+ROUND = 0.01
 """Share of a round scatter in the common one."""
-PRIOR = 2000.0
+PRIOR = 4000.0
 """Demos that the common scatter is worth when a class gets a shape."""
-CANDIDATES = 6
+CANDIDATES = 20
 """Classes of a query that are judged anew; the others keep their distance to the weakest of these."""
-FIRST, SECOND = 0.25, 0.15
+FIRST, SECOND = 0.1, 0.15
 """Factors on the first answer and on the log-likelihood. All of these were chosen on validation sets."""
 DOUBT = 1.0
 """The second look is dropped if it makes the examination worse by so many standard errors."""
