@@ -28,8 +28,9 @@ WHITENING = 10.0
 PENALTY = 0.6
 """Penalty of ridge regression, in units of the spread."""
 SHRINKAGE, SHARP, PROPORTION = 60.0, 1.0, 1.0
-"""Prior of the discriminants: so many demos' worth of spread (the sharp ones: nearly none), and so much of the
-within-class scatter, is added in all directions alike. With many demos this is half-way to a round covariance."""
+"""Prior of the discriminants: so many demos' worth of spread (the sharp ones: nearly none), and so much of
+the within-class scatter, is added in all directions alike. With many demos this is half-way to a round
+covariance."""
 NAMES = (
     *(f"kernel {rate:g}/{noise:g}" for rate, noise in KERNELS),
     "whitened",
