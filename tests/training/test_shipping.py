@@ -33,7 +33,7 @@ def test_a_card_tells_how_the_learner_came_about(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", ["two-task", "two-task-noacl"])
 def test_a_command_says_once_what_it_starts_from(start: str) -> None:
     recipe: Any = {**to_dict(get_recipe("three-task")), "init_from": start, "steps": 10}
-    shipped, alike = (line for line in _again("mine", recipe).splitlines() if "train three-task" in line)
+    shipped, alike = (line for line in _again(recipe).splitlines() if "train three-task" in line)
     assert "--steps 10" in shipped
     assert shipped.count("--init-from") == (start != get_recipe("three-task").init_from)
     assert alike == f"{shipped} --from-nothing"
