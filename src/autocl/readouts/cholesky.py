@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from autocl.errors import StateError
-from autocl.readouts import kernel
+from autocl.readouts import examining
 
 Array = npt.NDArray[np.float64]
 SMALL = 64
@@ -55,7 +55,7 @@ def inverse_diagonal(factor: Array, last: int) -> Array:
     """The last diagonal elements of the inverse of the matrix."""
     inverse = np.empty((last, last))
     invert(factor[len(factor) - last :, len(factor) - last :], inverse)
-    diagonal: Array = kernel.column_squares(inverse)
+    diagonal: Array = examining.column_squares(inverse)
     return diagonal
 
 

@@ -35,7 +35,7 @@ PASSING = 3.0
 """The body counts in full where the examination costs less than 1 - 1 / PASSING of guessing, and not at all
 where it is guessing: of answers that nobody knew only noise is learned. Chosen on validation sets."""
 CAUTION = 0.5
-"""What the body counts outside meta-training. In full it helps hardly more in the mean, and costs up to a
+"""What the body counts outside meta-training. In full it helps a little more in the mean, and costs up to a
 point where demos are few and unlike each other; by half, hardly anywhere. Chosen on validation sets."""
 STRICTNESS = 20.0
 """Rate at which trust in the reader falls with the loss that it causes in its examination."""

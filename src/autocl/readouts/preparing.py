@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from autocl.readouts import cholesky, experts, kernel, merging
+from autocl.readouts import cholesky, examining, experts, kernel, merging
 from autocl.readouts.experts import KERNELS, LEAST_COSINE, NAMES, PENALTY, PROPORTION, SHARP, SHRINKAGE
 from autocl.readouts.groups import REACH
 from autocl.readouts.moments import Moments
@@ -202,7 +202,7 @@ def _discriminants(points: _Points, groups: _Groups, prior: float = SHRINKAGE) -
     else:
         square = _squares(cholesky.halfway(factor, points.prototype))
     said = np.empty(points.target.shape)
-    kernel.discriminate(cross, among, square, points.weight, size, number, owner, said)
+    examining.discriminate(cross, among, square, points.weight, size, number, owner, said)
     offset = np.where(size > 0, -0.5 * norm, -np.inf)
     return _Linear(columns, offset, owner, None, *_normalised(points, said, 1e-12))
 
@@ -225,7 +225,7 @@ def _cosines(points: _Points, origin: Array) -> _Linear:
     """As `experts.cosines`."""
     columns = np.empty((points.target.shape[1], len(origin)))
     x, own = np.empty_like(points.prototype), np.empty(len(points.label))
-    kernel.directions(points.prototype, origin, points.weight, points.label, x, columns, own)
+    examining.directions(points.prototype, origin, points.weight, points.label, x, columns, own)
     said = x @ columns.T
     said[np.arange(len(own)), points.label] = own
     owner = np.arange(len(columns))
@@ -235,7 +235,7 @@ def _cosines(points: _Points, origin: Array) -> _Linear:
 def _normalised(points: _Points, said: Array, least: float) -> tuple[float, Array]:
     """As `experts._normalised`."""
     seen = points.moments.size[0].numpy() > 0
-    scale = kernel.normalise(said, points.label, seen, experts.LEAST_DEVIATION, least, experts.NEVER)
+    scale = examining.normalise(said, points.label, seen, experts.LEAST_DEVIATION, least, experts.NEVER)
     return scale, said[points.last]
 
 
@@ -265,10 +265,10 @@ def _solve_kernels(
     doubt = np.maximum(1 / np.maximum(points.weight, 1), experts.LEAST_NOISE)
     M, N = points.target.shape
     dual, left_out = np.empty((len(noise), M, N)), np.empty((len(noise), points.asked, N))
-    kernel.gaussian(distance, rate)
+    examining.gaussian(distance, rate)
     factor = np.empty((M, M))  # One for all kernels: new memory is slow.
     for e in range(len(noise)):
-        kernel.noisy(distance, cubes[e], 1 + noise[e] * doubt, factor)
+        examining.noisy(distance, cubes[e], 1 + noise[e] * doubt, factor)
         cholesky.factor_in_place(factor)
         dual[e] = cholesky.solve(factor, points.target.T).T
         inverse = cholesky.inverse_diagonal(factor, points.asked)
@@ -321,7 +321,7 @@ def _plan(
     P = points.prototype
     M, D = P.shape
     # Places for whole registers: those that are added are infinitely far from everything.
-    whole, K = M + -M % kernel.LANES, whitened.factor.shape[1]
+    whole, K = M + -M % examining.LANES, whitened.factor.shape[1]
     columns = [(0, 2 * P), (whole, whitened.columns), (2 * whole, whitened.factor.T)]
     at = 2 * whole + K
     for one in linear:

@@ -54,8 +54,8 @@ def two_task() -> Recipe:
 def two_task_noacl() -> Recipe:
     """two-task without backward terms: it forgets the first task.
 
-    The second stage has the paper's schedule, whose rate is a fifth of that of two-task: with the latter it
-    comes to keep more of Omniglot with every step, though nothing asks for it (docs/paper.md).
+    The second stage has the paper's schedule, whose rate stays below a third of two-task's: at that one
+    it comes to keep more and more of Omniglot, though nothing asks for it (docs/paper.md).
     """
     return replace(_noacl(two_task()), optimiser=WARMUP)
 
