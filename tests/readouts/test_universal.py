@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from autocl.errors import InputError
 from autocl.evaluation.world.rivals import Problem, shrunk_lda
 from autocl.evaluation.world.streams import Passage
+from autocl.readouts import cholesky, universal
 from autocl.readouts import memory as memory_module
-from autocl.readouts import universal
 from autocl.readouts.base import State
 from autocl.readouts.combiner import BOUND
 from autocl.readouts.examination import LONGEST, UNSEEN, examine, facts_of
@@ -22,11 +22,14 @@ from autocl.readouts.experts import (
     NEVER,
     SHARP,
     SHRINKAGE,
+    WHITENED_KERNEL,
+    WHITENING,
     all_experts,
     discriminants,
     inner_product,
     kernels,
     ridge,
+    whitened_kernel,
 )
 from autocl.readouts.groups import REACH, classes_of, clusters_of
 from autocl.readouts.memory import FREE, LARGEST, Memory, packed, unpacked
@@ -84,6 +87,38 @@ def test_left_out_is_what_leaving_out_gives(readout: UniversalReadout, length: i
         query = readout.key(f[:, i : i + 1])
         said = torch.cat([kernels(without).read(query), ridge(without).read(query)], 1)[:, :, 0]
         torch.testing.assert_close(experts[:, :, i], said, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_the_whitened_kernel_is_not_examined_in_a_metric_that_knows_the_answer(
+    readout: UniversalReadout, length: int
+) -> None:
+    f, y = stream(14, length, 3)
+    whole = moments_of(learned(readout, f.double(), y, 3))
+    expert = whitened_kernel(whole)
+    x = whole.memory.prototype[0, :14]
+    D, target = x.shape[1], whole.target[0, :14]
+    level = WHITENING * whole.spread[0, 0, 0] * 14 / D
+    among_others = metric_without(x, y[0], -1, level)
+
+    def near(metric: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        apart = a[:, None] - b
+        return torch.exp(-expert.rate[0, 0] * torch.einsum("ijd,de,ije->ij", apart, metric, apart))
+
+    for i in range(14):
+        rest = [j for j in range(14) if j != i]
+        kernel = near(among_others, x[rest], x[rest]) + WHITENED_KERNEL[1] * torch.eye(13)
+        asked = near(metric_without(x, y[0], i, level), x[i : i + 1], x[rest])
+        said = asked @ torch.linalg.solve(kernel, target[rest])
+        torch.testing.assert_close(expert.left_out[0, 0, i], said[0], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("last", [1, 7, 90])
+def test_rows_of_an_inverse_are_those_of_the_whole_inverse(last: int) -> None:
+    rows = np.random.default_rng(0).standard_normal((90, 120))
+    matrix = rows @ rows.T
+    found = cholesky.inverse_rows(cholesky.factor(matrix, 0.5), last)
+    np.testing.assert_allclose(found, np.linalg.inv(matrix + 0.5 * np.eye(90))[-last:], rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("rows", [4, 12])

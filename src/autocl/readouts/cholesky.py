@@ -59,6 +59,20 @@ def inverse_diagonal(factor: Array, last: int) -> Array:
     return diagonal
 
 
+def inverse_rows(factor: Array, last: int) -> Array:
+    """The last rows [last, n] of the inverse of the matrix."""
+    first = len(factor) - last
+    lower = np.empty((last, last))
+    invert(factor[first:, first:], lower)
+    lower = np.tril(lower)
+    block = lower.T @ lower
+    if not first:
+        return block
+    across = np.ascontiguousarray(-block @ factor[first:, :first])
+    before = blas.dtrsm(1.0, np.ascontiguousarray(factor[:first, :first]).T, across.T, lower=0).T
+    return np.concatenate([before, block], axis=1)
+
+
 def invert(lower: Array, out: Array) -> None:
     """Fill the lower triangle of out [n, n] with the inverse of a lower triangular matrix.
 

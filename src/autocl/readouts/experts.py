@@ -152,7 +152,13 @@ def kernels(moments: Moments) -> Kernels:
     """Kernel ridge regression with Gaussian kernels of `KERNELS`."""
     nothing = moments.mean.new_zeros(len(moments.mean), moments.mean.shape[-1], 0)
     plain = InnerProduct(nothing, torch.ones_like(moments.spread))
-    return _kernels(moments, KERNELS, plain, moments.spread)
+    points, asked = _points(moments, KERNELS, plain, moments.spread), moments.asked
+    # In reverse order, since the examined prototypes come first and the last block of an inverse is cheap:
+    # it is the inverse of what the last block of the Cholesky factor makes alone.
+    solved = solve_kernels(points.near().flip(2, 3), moments.target.flip(1), asked)
+    dual, last = (t.flip(2) for t in solved)
+    left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
+    return Kernels(plain, points.columns, points.square, points.rate, dual, left_out)
 
 
 def whitened_kernel(moments: Moments) -> Kernels:
@@ -167,45 +173,83 @@ def whitened_kernel(moments: Moments) -> Kernels:
     pairs = demos * square - demos.square() * inner.square(moments.mean)[..., None]
     spread = pairs / (demos * (demos - 1).clamp(min=1))
     spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
-    return _kernels(moments, (WHITENED_KERNEL,), inner, spread)
+    points = _points(moments, (WHITENED_KERNEL,), inner, spread)
+    factor = torch.linalg.cholesky(points.near())
+    inverse = torch.cholesky_inverse(factor)[:, 0]
+    dual, asked = inverse @ moments.target, moments.asked
+    apart = (points.distance[:, :asked] + _moved(moments, inner)).clamp(min=0)
+    near = torch.exp(-points.rate[..., None] * apart)
+    near = near.diagonal_scatter(torch.zeros_like(near[:, 0, :asked]), dim1=1, dim2=2)
+    # Of the dual weights each left-out prototype takes with it what they owe to it.
+    owed = (near * inverse[:, :asked]).sum(-1) / inverse.diagonal(dim1=1, dim2=2)[:, :asked]
+    left_out = near @ dual - owed[..., None] * dual[:, :asked]
+    return Kernels(inner, points.columns, points.square, points.rate, dual[:, None], left_out[:, None])
 
 
-def _kernels(
+def _moved(moments: Moments, inner: InnerProduct) -> Tensor:
+    """By how much each examined prototype is farther from the others once it is taken out of the metric.
+
+    A metric that has a prototype's own deviation in its scatter takes it for nothing, and the kernel would
+    pass its examination by that. Taking one out is a rank-one change; see `discriminants`.
+
+    Returns:
+        [B, M', M], to add to squared distances.
+    """
+    memory, asked = moments.memory, moments.asked
+    prototype, target, weight = memory.prototype, moments.target[:, :asked], memory.weight[:, :asked]
+    size = (target @ moments.size[..., None])[..., 0]
+    apart = prototype[:, :asked] - target @ moments.centre  # u
+    along = inner.times(apart)  # u A⁻¹
+    with_others = along @ prototype.mT
+    itself = (along * prototype[:, :asked]).sum(-1, keepdim=True)
+    lost = weight * size / (size - weight).clamp(min=1)
+    gain = lost / (1 - (lost * (along * apart).sum(-1)).clamp(max=0.999))
+    return gain[..., None] * (itself - with_others).square()
+
+
+class _Points(NamedTuple):
+    """Prototypes as kernels see them."""
+
+    columns: Tensor
+    """[B, D, M], as `Kernels.columns`."""
+    square: Tensor
+    """[B, M]."""
+    distance: Tensor
+    """[B, M, M], squared; infinite from and to free places."""
+    rate: Tensor
+    """[B, E]."""
+    diagonal: Tensor
+    """[B, E, M], of the kernels with their noise."""
+
+    def near(self) -> Tensor:
+        """The kernels, [B, E, M, M]."""
+        near = torch.exp(-self.rate[..., None, None] * self.distance.clamp(min=0)[:, None])
+        return near.diagonal_scatter(self.diagonal, dim1=2, dim2=3)
+
+
+def _points(
     moments: Moments, settings: Sequence[tuple[float, float]], inner: InnerProduct, spread: Tensor
-) -> Kernels:
-    used = moments.used
+) -> _Points:
+    used, prototype = moments.used, moments.memory.prototype
     rate = used.new_tensor([rate for rate, _ in settings]) / (4 * spread[:, 0])
     noise = used.new_tensor([noise for _, noise in settings])[:, None]
-    prototype = moments.memory.prototype
     columns = 2 * inner.times(prototype).mT
     square = inner.square(prototype).masked_fill(used == 0, torch.inf)
-    # In reverse order, since the examined prototypes come first and the last block of an inverse is cheap:
-    # it is the inverse of what the last block of the Cholesky factor makes alone.
-    last_first = square.flip(1)
-    distance = last_first[..., None] + last_first[:, None] - prototype.flip(1) @ columns.flip(2)
+    distance = square[..., None] + square[:, None] - prototype @ columns
     doubt = noise * (1 / moments.memory.weight.clamp(min=1)).clamp(min=LEAST_NOISE)[:, None]
-    diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0).flip(2)
-    asked = moments.asked
-    solved = solve_kernels(distance, rate, diagonal, moments.target.flip(1), asked)
-    dual, last = (t.flip(2) for t in solved)
-    left_out = moments.target[:, None, :asked] - dual[:, :, :asked] / last[..., None]
-    return Kernels(inner, columns, square, rate, dual, left_out)
+    diagonal = torch.where(used[:, None] > 0, 1 + doubt, 1.0)
+    return _Points(columns, square, distance, rate, diagonal)
 
 
-def solve_kernels(
-    distance: Tensor, rate: Tensor, diagonal: Tensor, target: Tensor, asked: int
-) -> tuple[Tensor, Tensor]:
+def solve_kernels(near: Tensor, target: Tensor, asked: int) -> tuple[Tensor, Tensor]:
     """Weights of kernel ridge regression [B, E, M, N], and the last diagonal elements of the inverse kernel.
 
     Args:
-        distance: [B, M, M], squared.
-        rate: [B, E], of the Gaussian kernels.
-        diagonal: [B, E, M], of the kernels with their noise.
+        near: [B, E, M, M], the kernels with their noise.
         target: [B, M, N].
         asked: how many of the last diagonal elements, [B, E, asked].
     """
-    near = torch.exp(-rate[..., None, None] * distance.clamp(min=0)[:, None])
-    factor = torch.linalg.cholesky(near.diagonal_scatter(diagonal, dim1=2, dim2=3))
+    factor = torch.linalg.cholesky(near)
     last = factor[..., len(target[0]) - asked :, len(target[0]) - asked :]
     inverse = torch.cholesky_inverse(last).diagonal(dim1=2, dim2=3)
     return torch.cholesky_solve(target[:, None], factor), inverse

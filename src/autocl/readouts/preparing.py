@@ -309,9 +309,48 @@ def _whitened(points: _Points, classes: _Groups) -> tuple[_Kernels, _Whitened]:
     spread = pairs / (n * max(n - 1, 1.0))
     spread = spread if spread > 1e-9 else 1.0
     rate, noise = experts.WHITENED_KERNEL
-    distance = square[:, None] + square - P @ columns.T
-    solved = _solve_kernels(points, distance, rate / (4 * spread), np.array([noise]), kernel.CUBES[:1])
-    return solved, _Whitened(factor, None if points.second is not None else level, columns, square)
+    rate /= 4 * spread
+    products = P @ (0.5 * columns).T
+    near = square[:, None] + square - 2 * products
+    moved = _moved(points, classes, products, columns)
+    apart = np.exp(-rate * np.maximum(near[points.last] + moved, 0))
+    own = np.arange(points.asked), np.arange(len(P))[points.last]
+    apart[own] = 0.0
+    doubt = np.maximum(1 / np.maximum(points.weight, 1), experts.LEAST_NOISE)
+    examining.gaussian(near, rate)
+    root = np.empty_like(near)
+    examining.noisy(near, 0, 1 + noise * doubt, root)
+    cholesky.factor_in_place(root)
+    dual = cholesky.solve(root, points.target.T).T
+    inverse = cholesky.inverse_rows(root, points.asked)
+    owed = np.einsum("am,am->a", apart, inverse) / inverse[own]
+    left_out = apart @ dual - owed[:, None] * dual[points.last]
+    level = None if points.second is not None else level
+    return _Kernels(rate, dual[None], left_out[None]), _Whitened(factor, level, columns, square)
+
+
+def _moved(points: _Points, classes: _Groups, products: Array, columns: Array) -> Array:
+    """As `experts._moved`, [A, M].
+
+    Args:
+        points: M prototypes.
+        classes: their means.
+        products: [M, M], inner products of prototypes.
+        columns: [M, D], as `_Whitened.columns`.
+    """
+    number, last = classes.number, points.last
+    of_centres = 0.5 * classes.centre @ columns.T  # [N, M], with prototypes
+    share = points.weight / classes.size[number]
+    at_own = of_centres[number, np.arange(len(number))]
+    norm = np.bincount(number, share * at_own, len(classes.size))
+    along = products[last] - of_centres[number[last]]
+    itself = along[np.arange(points.asked), np.arange(len(number))[last]]
+    length = itself - at_own[last] + norm[number[last]]
+    weight, size = points.weight[last], classes.size[number[last]]
+    lost = weight * size / np.maximum(size - weight, 1)
+    gain = lost / (1 - np.minimum(lost * length, 0.999))
+    moved: Array = gain[:, None] * (itself[:, None] - along) ** 2
+    return moved
 
 
 def _plan(
