@@ -14,7 +14,8 @@ sets, and folders of pictures made by `tools/class_folders.py`. Features are tho
 of the frozen network, mapped and not, plain pixels, clusters drawn at random, and of Conv-4, only for sets
 that Conv-4 was not trained on: features of classes that trained an encoder are tighter than of new ones.
 Features lose dimensions, are mixed, get noise or something of another image, so that the combiner does not
-count on one encoder. Memories are of several sizes, so that some streams are thirty times as long.
+count on one encoder. Every fifth stream is a hard one, of classes that are nearly alike. Memories are of
+several sizes, so that some streams are thirty times as long.
 Validation sets report; nothing is trained on them.
 """
 
@@ -69,6 +70,11 @@ PLACES = (32, 64, 128, 256)
 MOST_NOISE = 3.0
 """Noise or clutter that is added to features, in units of them; mostly little. House numbers and hands are
 worse than anything that is practised on without it."""
+HARD = 5
+"""One stream in so many is of classes that are nearly alike, or under strong nuisance. Streams that are hard
+for added noise reward class means; those that are hard by themselves reward discriminants, and were few."""
+ALIKE = 0.6
+"""Share of those in which classes are nearly alike."""
 ASKED = 60
 """Queries of a stream, about."""
 BATCH, LR = 16, 2e-3
@@ -170,10 +176,8 @@ def changed(x: Floats, rng: np.random.Generator, *, all_directions: bool) -> Flo
             more = x.std() * rng.standard_normal(x.shape)
         elif kind < 0.56:  # something of another image, as when a picture shows more than one thing
             more = x[rng.permutation(len(x))]
-        else:  # a few directions in which all classes vary, as backgrounds or persons do
-            few = int(2 ** rng.uniform(0, 6))
-            directions = rng.standard_normal((few, len(x))) @ (x - x.mean(0)) / np.sqrt(few * len(x))
-            more = rng.standard_normal((len(x), few)) @ directions
+        else:
+            return nuisance(x, much, int(2 ** rng.uniform(0, 6)), rng)
         return (x + much * more).astype(np.float32)
     if all_directions:
         return x
@@ -181,6 +185,31 @@ def changed(x: Floats, rng: np.random.Generator, *, all_directions: bool) -> Flo
         return x[..., rng.permutation(length)[: int(2 ** rng.uniform(4, np.log2(length)))]]
     mixed = rng.standard_normal((length, int(2 ** rng.uniform(4, 9)))) / np.sqrt(length)
     return (x @ (mixed * rng.lognormal(0, rng.uniform(0, 1), mixed.shape[1]))).astype(np.float32)
+
+
+def nuisance(x: Floats, much: float, few: int, rng: np.random.Generator) -> Floats:
+    """Features [n, F] with a few directions in which all classes vary, as backgrounds or persons do."""
+    directions = rng.standard_normal((few, len(x))) @ (x - x.mean(0)) / np.sqrt(few * len(x))
+    return (x + much * (rng.standard_normal((len(x), few)) @ directions)).astype(np.float32)
+
+
+def strong_nuisance(x: Floats, rng: np.random.Generator) -> Floats:
+    """The same, mostly more of it than there is of anything else."""
+    return nuisance(x, rng.uniform(0.5, 4), int(2 ** rng.uniform(0, 7)), rng)
+
+
+def alike(classes: list[Floats], rng: np.random.Generator) -> list[Floats]:
+    """Classes that differ no more than images of one class do: what is left of all images of a set without
+    their class means, around means of a few of those."""
+    apart = rng.permutation(np.concatenate([c - c.mean(0) for c in classes]))
+    means = [c.mean(0) for c in classes]
+    middle = means[rng.integers(len(means))] if rng.random() < 0.5 else np.mean(means, 0)
+    n = min(40, len(apart) // 12)
+    if n < 2:
+        return classes
+    per, few = min(len(apart) // n, 60), int(np.ceil(2 ** rng.uniform(0, 5)))
+    of_few = [apart[rng.integers(len(apart), size=few)].mean(0) for _ in range(n)]
+    return [(middle + d + apart[i * per : (i + 1) * per]).astype(np.float32) for i, d in enumerate(of_few)]
 
 
 def table(
@@ -234,8 +263,13 @@ def draw(practice: dict[str, World], seed: int, i: int) -> Table:
         return table(readout, clusters(rng), rng)
     name = list(practice)[i % len(practice)]
     sets = practice[name]
-    fixed = name == PHOTOS[1]  # nobody else's features go through its map
-    return table(readout, sets[rng.integers(len(sets))], rng, partial(changed, all_directions=fixed))
+    classes = sets[rng.integers(len(sets))]
+    change = partial(changed, all_directions=name == PHOTOS[1])  # nobody else's features go through its map
+    if i % HARD < HARD - 1:
+        return table(readout, classes, rng, change)
+    if rng.random() > ALIKE:
+        return table(readout, classes, rng, strong_nuisance)
+    return table(readout, alike(classes, rng), rng, change)
 
 
 def noised(t: Table, generator: torch.Generator) -> Table:
