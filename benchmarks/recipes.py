@@ -2,7 +2,7 @@
 
 From the logs of runs of `autocl train`: mean over all tasks behind the last, on validation classes. Runs with
 a comma between them are of one experiment and share a row of the figure; minutes are of training alone. The
-figure of docs/paper.md, each run on a core of its own, is
+figure of docs/paper.md has these, each on a core that others shared,
 
     V="--bf16 --validation.every 100 --validation.batches 4 --validation.rule objective"
     S="--bf16 --validation.every 25 --validation.batches 4 --validation.split= --init-from two-task"
@@ -13,8 +13,8 @@ figure of docs/paper.md, each run on a core of its own, is
     timeout -s INT 720 autocl train paper_split_domain $S --out runs/paper_split_domain
     timeout -s INT 840 autocl train paper_backbone --validation.every 100 --out runs/paper_backbone
 
-and beside them `fast_two_task`, the same with --sources.0.name fc100, `three-task`, `fast_split_class` and
-`fast_split_domain` (first stages of `split-class-linear` and `split-domain`) and `acl-lite2`.
+and beside them `fast_two_task --bf16 --validation.every 50`, and `fast_split_class` and `fast_split_domain`,
+which are the first stages of `split-class-linear` and `split-domain`.
 """
 
 import argparse
