@@ -103,6 +103,12 @@ class _Points:
         """The examined ones."""
         return slice(len(self.label) - self.asked, None)
 
+    @property
+    def doubt(self) -> Array:
+        """[M], share of a kernel's noise; a prototype of many demos has little."""
+        share: Array = np.maximum(1 / np.maximum(self.weight, 1), experts.LEAST_NOISE)
+        return share
+
     def distances(self) -> Array:
         """[M, M], squared."""
         square = self.gram.diagonal()
@@ -262,13 +268,12 @@ def _solve_kernels(
         noise: [E].
         cubes: [E], how often the kernel before is taken to the third power.
     """
-    doubt = np.maximum(1 / np.maximum(points.weight, 1), experts.LEAST_NOISE)
     M, N = points.target.shape
     dual, left_out = np.empty((len(noise), M, N)), np.empty((len(noise), points.asked, N))
     examining.gaussian(distance, rate)
     factor = np.empty((M, M))  # One for all kernels: new memory is slow.
     for e in range(len(noise)):
-        examining.noisy(distance, cubes[e], 1 + noise[e] * doubt, factor)
+        examining.noisy(distance, cubes[e], 1 + noise[e] * points.doubt, factor)
         cholesky.factor_in_place(factor)
         dual[e] = cholesky.solve(factor, points.target.T).T
         inverse = cholesky.inverse_diagonal(factor, points.asked)
@@ -316,10 +321,9 @@ def _whitened(points: _Points, classes: _Groups) -> tuple[_Kernels, _Whitened]:
     apart = np.exp(-rate * np.maximum(near[points.last] + moved, 0))
     own = np.arange(points.asked), np.arange(len(P))[points.last]
     apart[own] = 0.0
-    doubt = np.maximum(1 / np.maximum(points.weight, 1), experts.LEAST_NOISE)
     examining.gaussian(near, rate)
     root = np.empty_like(near)
-    examining.noisy(near, 0, 1 + noise * doubt, root)
+    examining.noisy(near, 0, 1 + noise * points.doubt, root)
     cholesky.factor_in_place(root)
     dual = cholesky.solve(root, points.target.T).T
     inverse = cholesky.inverse_rows(root, points.asked)
